@@ -1,0 +1,129 @@
+package v1alpha1
+
+// Condition types of an MCPServer. Unknown means in progress; False means that somebody has to act.
+const (
+	// ConditionAccepted says whether the specification is usable and every reference in it exists.
+	// Reasons: Valid (True), Invalid (False), Unknown (Unknown).
+	ConditionAccepted = "Accepted"
+
+	// ConditionApplied says whether the child objects are as the specification asks.
+	// Reasons: Applied (True); OwnershipConflict, Rejected, ApplyFailed (False).
+	ConditionApplied = "Applied"
+
+	// ConditionAvailable says whether at least one pod is ready.
+	// Reasons: Available (True); Initializing (Unknown); ScaledToZero, ImagePullFailed, CrashLooping, ConfigError,
+	// OOMKilled, NotReady, Unschedulable, MountFailed, PodRejected, NonNumericUser (False).
+	ConditionAvailable = "Available"
+
+	// ConditionVerified says whether a ready pod, and once a generation the Service, answered MCP.
+	// Reasons: Verified, AuthRequired (True); Probing, NoReadyPod (Unknown); the reasons of the prober (False).
+	ConditionVerified = "Verified"
+
+	// ConditionProgressing says whether a rollout runs.
+	// Reasons: RollingOut (True); Settled, ProgressDeadlineExceeded (False); Paused (Unknown).
+	ConditionProgressing = "Progressing"
+
+	// ConditionReady says whether clients can use the server now: a ready pod answered MCP within the last minute or so.
+	// It is derived from the other conditions and never set by itself. During a rollout in which old pods serve, it
+	// stays True with the observedGeneration that was verified.
+	// Reasons: Available (True); Initializing (Unknown); ConfigurationInvalid, DeploymentUnavailable, ServiceUnavailable,
+	// NetworkPolicyUnavailable, ScaledToZero, MCPEndpointUnavailable (False).
+	ConditionReady = "Ready"
+
+	// ConditionPaused is present, and True, while the annotation mcp.operator/paused stops reconciling.
+	ConditionPaused = "Paused"
+)
+
+// Reasons of Accepted.
+const (
+	// ReasonValid means that the specification is usable.
+	ReasonValid = "Valid"
+	// ReasonInvalid means that the specification, or something it refers to, has to be mended by its author.
+	ReasonInvalid = "Invalid"
+	// ReasonUnknown means that the specification has not been judged yet.
+	ReasonUnknown = "Unknown"
+)
+
+// Reasons of Ready.
+const (
+	// ReasonAvailable means that a ready pod answers MCP.
+	ReasonAvailable = "Available"
+	// ReasonConfigurationInvalid means that Accepted is False.
+	ReasonConfigurationInvalid = "ConfigurationInvalid"
+	// ReasonDeploymentUnavailable means that the Deployment could not be applied or has no ready pod.
+	ReasonDeploymentUnavailable = "DeploymentUnavailable"
+	// ReasonServiceUnavailable means that the Service could not be applied.
+	ReasonServiceUnavailable = "ServiceUnavailable"
+	// ReasonNetworkPolicyUnavailable means that the NetworkPolicy could not be applied.
+	ReasonNetworkPolicyUnavailable = "NetworkPolicyUnavailable"
+	// ReasonScaledToZero means that zero replicas are asked for.
+	ReasonScaledToZero = "ScaledToZero"
+	// ReasonInitializing means that pods start, or that the first MCP handshake is under way.
+	ReasonInitializing = "Initializing"
+	// ReasonMCPEndpointUnavailable means that pods are ready and do not answer MCP.
+	ReasonMCPEndpointUnavailable = "MCPEndpointUnavailable"
+)
+
+// Reasons of Applied.
+const (
+	// ReasonApplied means that all children are as asked.
+	ReasonApplied = "Applied"
+	// ReasonOwnershipConflict means that an object of a child's name belongs to somebody else; it is not touched.
+	ReasonOwnershipConflict = "OwnershipConflict"
+	// ReasonRejected means that the API server, a quota or a policy refused a child.
+	ReasonRejected = "Rejected"
+	// ReasonApplyFailed means that writing a child failed for another cause; it is tried again.
+	ReasonApplyFailed = "ApplyFailed"
+)
+
+// Reasons of Available when no pod is ready; each is the diagnosis of a pod.
+const (
+	// ReasonImagePullFailed means that the image cannot be pulled.
+	ReasonImagePullFailed = "ImagePullFailed"
+	// ReasonCrashLooping means that the container exits again and again.
+	ReasonCrashLooping = "CrashLooping"
+	// ReasonConfigError means that the container cannot be created from its configuration, for example a missing key.
+	ReasonConfigError = "ConfigError"
+	// ReasonNonNumericUser means that the image's user cannot be proven not to be root.
+	ReasonNonNumericUser = "NonNumericUser"
+	// ReasonOOMKilled means that the container was killed at its memory limit.
+	ReasonOOMKilled = "OOMKilled"
+	// ReasonNotReady means that the container runs and its probes fail.
+	ReasonNotReady = "NotReady"
+	// ReasonUnschedulable means that no node takes the pod.
+	ReasonUnschedulable = "Unschedulable"
+	// ReasonMountFailed means that a volume cannot be mounted.
+	ReasonMountFailed = "MountFailed"
+	// ReasonPodRejected means that pods cannot be created, for example because of a quota or Pod Security.
+	ReasonPodRejected = "PodRejected"
+)
+
+// Reasons of Verified, beside those of the prober.
+const (
+	// ReasonVerified means that the handshake and the listing of tools succeeded.
+	ReasonVerified = "Verified"
+	// ReasonAuthRequired means that the server answered 401 with a Bearer challenge: it is up and asks callers for a token.
+	ReasonAuthRequired = "AuthRequired"
+	// ReasonProbing means that the first handshake is under way.
+	ReasonProbing = "Probing"
+	// ReasonNoReadyPod means that there is no pod to ask.
+	ReasonNoReadyPod = "NoReadyPod"
+	// ReasonServiceUnreachable means that a pod answers MCP and the Service in front of it does not.
+	ReasonServiceUnreachable = "ServiceUnreachable"
+)
+
+// Reasons of Progressing and Paused.
+const (
+	// ReasonRollingOut means that pods are being replaced or added.
+	ReasonRollingOut = "RollingOut"
+	// ReasonSettled means that all pods are of the current specification.
+	ReasonSettled = "Settled"
+	// ReasonProgressDeadlineExceeded means that a rollout made no progress for too long.
+	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
+	// ReasonPaused means that the annotation mcp.operator/paused is set.
+	ReasonPaused = "Paused"
+)
+
+// AnnotationPaused stops reconciling of the object that carries it with the value "true". What exists goes on
+// running and is still observed.
+const AnnotationPaused = "mcp.operator/paused"

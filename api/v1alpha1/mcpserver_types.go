@@ -1,0 +1,437 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// MCPServer runs an MCP server: a Deployment, a Service, a NetworkPolicy and, for inline configuration, a ConfigMap.
+// It becomes Ready only when the server answered a real MCP handshake.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:subresource:scale:specpath=.spec.replicas,statuspath=.status.replicas,selectorpath=.status.selector
+// +kubebuilder:resource:categories=mcp-operator
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
+// +kubebuilder:printcolumn:name="Image",type=string,JSONPath=`.spec.image`
+// +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.status.endpoint`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 54",message="metadata.name must have at most 54 characters: the names of the Service and the other children are derived from it and must fit into 63"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="metadata.name must start with a letter and consist of lower-case letters, digits and '-': it becomes the name of a Service (DNS-1035 label)"
+// +kubebuilder:validation:XValidation:rule="!self.metadata.name.matches('-(svc|config|gateway|pods|session)$')",message="metadata.name must not end in -svc, -config, -gateway, -pods or -session: children of other objects have such names"
+// +genclient
+// +genclient:method=GetScale,verb=get,subresource=scale,result=k8s.io/api/autoscaling/v1.Scale
+// +genclient:method=UpdateScale,verb=update,subresource=scale,input=k8s.io/api/autoscaling/v1.Scale,result=k8s.io/api/autoscaling/v1.Scale
+type MCPServer struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is asked for.
+	// +required
+	Spec MCPServerSpec `json:"spec,omitzero"`
+
+	// status is what was observed.
+	// +optional
+	Status MCPServerStatus `json:"status,omitzero"`
+}
+
+// MCPServerList is a list of MCPServers.
+//
+// +kubebuilder:object:root=true
+type MCPServerList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+
+	Items []MCPServer `json:"items"`
+}
+
+// MCPServerSpec is what is asked of an MCPServer.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.config) || !has(self.env) || !self.env.exists(e, e.name == 'MCP_CONFIG')",message="env must not set MCP_CONFIG when config is given: it is set to the folder that config is mounted at"
+// +kubebuilder:validation:XValidation:rule="!has(self.secretRefs) || !has(self.config) || !self.secretRefs.exists(s, (has(s.mountPath) ? s.mountPath : '/etc/mcp/secrets/' + s.name) == (has(self.config.mountPath) ? self.config.mountPath : '/etc/mcp/config'))",message="secretRefs[].mountPath must differ from config.mountPath (by default /etc/mcp/config)"
+type MCPServerSpec struct {
+	// image is the container image of the server, with a tag or digest, for example
+	// "registry.example.com/team/server:1.2.3".
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(([A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9-]*[A-Za-z0-9])?)*|[[][0-9A-Fa-f:]+[]])(:[0-9]{1,5})?/)?[a-z0-9]+(([.]|__?|-+)[a-z0-9]+)*(/[a-z0-9]+(([.]|__?|-+)[a-z0-9]+)*)*(:[A-Za-z0-9_][A-Za-z0-9._-]{0,127})?(@[A-Za-z0-9+._-]+:[0-9a-fA-F]{32,128})?$')",message="image must be an image reference such as registry.example.com/team/server:1.2.3 or name@sha256:<digest>, the repository in lower case"
+	Image string `json:"image,omitempty"`
+
+	// imagePullPolicy is when the image is pulled: Always, IfNotPresent or Never. Default: IfNotPresent, or Always for
+	// the tag "latest" or no tag.
+	// +optional
+	// +kubebuilder:validation:Enum=Always;IfNotPresent;Never
+	ImagePullPolicy corev1.PullPolicy `json:"imagePullPolicy,omitempty"`
+
+	// imagePullSecrets are Secrets of this namespace that hold registry credentials.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []ObjectName `json:"imagePullSecrets,omitempty"`
+
+	// transport is how the server speaks MCP. StreamableHTTP: over HTTP, at port and path.
+	// +optional
+	// +default="StreamableHTTP"
+	// +kubebuilder:validation:Enum=StreamableHTTP
+	Transport Transport `json:"transport,omitempty"`
+
+	// port is the TCP port that the container listens on, and the port of the Service.
+	// +optional
+	// +default=8080
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+
+	// path is the HTTP path of the MCP endpoint. Default: /mcp.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/[A-Za-z0-9._~!$&()*+,;=:@/-]*$')",message="path must start with '/' and consist of letters, digits and ._~!$&()*+,;=:@/-: no query, fragment, space or percent sign"
+	// +kubebuilder:validation:XValidation:rule="!self.contains('//') && !self.matches('/[.]{1,2}(/|$)')",message="path must not hold '//', '/./' or '/../': servers redirect from such paths, and redirects are not followed"
+	Path string `json:"path,omitempty"`
+
+	// hostHeader is the Host header that callers must send, for servers that refuse the Service's name (DNS rebinding
+	// guards), for example "localhost:8080". Default: the Service's name and port.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?([.][A-Za-z0-9]([A-Za-z0-9_-]*[A-Za-z0-9])?)*|[[][0-9A-Fa-f:.]+[]])(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?$')",message="hostHeader must be a host name or address, optionally with a port, for example localhost:8080"
+	HostHeader string `json:"hostHeader,omitempty"`
+
+	// replicas is how many pods to run; 0 stops the server. It is also the scale subresource: kubectl scale and
+	// autoscalers write it.
+	// +optional
+	// +default=1
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Replicas *int32 `json:"replicas,omitempty"`
+
+	// sessions says whether requests of one client must reach one pod. Stateful and Auto: the Service keeps a client's
+	// address on one pod for three hours. Stateless: it does not. What the server really does is told in status.sessions.
+	// +optional
+	// +default="Auto"
+	// +kubebuilder:validation:Enum=Auto;Stateful;Stateless
+	Sessions SessionMode `json:"sessions,omitempty"`
+
+	// command replaces the image's entry point. It is passed as it is; no shell sees it.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=4096
+	Command []string `json:"command,omitempty"`
+
+	// args are the arguments of the entry point. They are passed as they are; no shell sees them.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:items:MaxLength=4096
+	Args []string `json:"args,omitempty"`
+
+	// env are environment variables of the container; valueFrom may refer to ConfigMaps and Secrets of this namespace.
+	// A change of a referred object rolls the pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="!self.exists(e, has(e.valueFrom) && has(e.valueFrom.fileKeyRef))",message="env[].valueFrom.fileKeyRef is not supported: use secretKeyRef or configMapKeyRef"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, size(e.name) > 0 && size(e.name) <= 253)",message="env[].name must have 1 to 253 characters"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, !has(e.value) || size(e.value) <= 32768)",message="env[].value must have at most 32768 characters: Linux starts no process with a longer one"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, !has(e.valueFrom) || !has(e.value) || e.value == '')",message="env[] must not have both value and valueFrom"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, !has(e.valueFrom) || [has(e.valueFrom.secretKeyRef), has(e.valueFrom.configMapKeyRef), has(e.valueFrom.fieldRef), has(e.valueFrom.resourceFieldRef)].exists_one(given, given))",message="env[].valueFrom must have exactly one of secretKeyRef, configMapKeyRef, fieldRef and resourceFieldRef"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, !has(e.valueFrom) || !has(e.valueFrom.secretKeyRef) || (has(e.valueFrom.secretKeyRef.name) && e.valueFrom.secretKeyRef.name != '' && e.valueFrom.secretKeyRef.key != ''))",message="env[].valueFrom.secretKeyRef must have a name and a key"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, !has(e.valueFrom) || !has(e.valueFrom.configMapKeyRef) || (has(e.valueFrom.configMapKeyRef.name) && e.valueFrom.configMapKeyRef.name != '' && e.valueFrom.configMapKeyRef.key != ''))",message="env[].valueFrom.configMapKeyRef must have a name and a key"
+	Env []corev1.EnvVar `json:"env,omitempty"`
+
+	// envFrom adds all keys of ConfigMaps and Secrets of this namespace as environment variables. A change of a referred
+	// object rolls the pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(e, has(e.configMapRef) != has(e.secretRef))",message="envFrom[] must have exactly one of configMapRef and secretRef"
+	// +kubebuilder:validation:XValidation:rule="self.all(e, (!has(e.configMapRef) || (has(e.configMapRef.name) && e.configMapRef.name != '')) && (!has(e.secretRef) || (has(e.secretRef.name) && e.secretRef.name != '')))",message="envFrom[] must name the ConfigMap or Secret"
+	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+
+	// config is a configuration that is mounted into the container as files.
+	// +optional
+	Config *ServerConfig `json:"config,omitempty"`
+
+	// secretRefs are Secrets of this namespace, each mounted read-only as a folder of files. A change of one rolls the pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (has(a.mountPath) ? a.mountPath : '/etc/mcp/secrets/' + a.name) == (has(b.mountPath) ? b.mountPath : '/etc/mcp/secrets/' + b.name)))",message="secretRefs[].mountPath must be different for each Secret"
+	SecretRefs []SecretMount `json:"secretRefs,omitempty"`
+
+	// podSecurity relaxes or tightens the security settings of the pods. By default they meet the Pod Security standard
+	// "restricted": not root, read-only root file system, no capabilities, no service-account token.
+	// +optional
+	PodSecurity *PodSecurity `json:"podSecurity,omitempty"`
+
+	// resources are the compute resources of the container. Default: requests 50m CPU and 64Mi memory, limits 500m and
+	// 256Mi. What is given is used as it is and not merged with the default.
+	// +optional
+	Resources *Resources `json:"resources,omitempty"`
+
+	// probes are health checks by the kubelet. By default readiness is a TCP connection to port, and there is no liveness
+	// or startup probe. Whether the server speaks MCP is checked by the operator in any case.
+	// +optional
+	Probes *Probes `json:"probes,omitempty"`
+
+	// podLabels are added to the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['app', 'mcp-server', 'pod-template-hash', 'app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']) && !k.startsWith('mcp.operator/'))",message="podLabels must not set app, mcp-server, pod-template-hash, app.kubernetes.io/name, instance or managed-by, or keys under mcp.operator/: the operator sets them"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && !format.qualifiedName().validate(k).hasValue())",message="podLabels keys must be qualified names such as example.com/team"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="podLabels values must be label values: at most 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"
+	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
+
+	// podAnnotations are added to the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('mcp.operator/'))",message="podAnnotations must not set keys under mcp.operator/: the operator sets them"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && !format.qualifiedName().validate(k.lowerAscii()).hasValue())",message="podAnnotations keys must be qualified names such as example.com/team"
+	PodAnnotations map[string]AnnotationValue `json:"podAnnotations,omitempty"`
+
+	// scheduling chooses the nodes that the pods may run on.
+	// +optional
+	Scheduling *Scheduling `json:"scheduling,omitempty"`
+
+	// terminationGracePeriodSeconds is how long a pod may take to end its work, in seconds. Default: 30.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
+
+	// updateStrategy is how pods are replaced after a change. Default: RollingUpdate with maxSurge 1 and maxUnavailable 0,
+	// so that clients always find a ready pod.
+	// +optional
+	UpdateStrategy *UpdateStrategy `json:"updateStrategy,omitempty"`
+
+	// network is who may call the server, and what the server may call. It is enforced by a NetworkPolicy.
+	// +optional
+	Network *Network `json:"network,omitempty"`
+}
+
+// Transport is how a server speaks MCP.
+type Transport string
+
+// TransportStreamableHTTP is MCP over HTTP with one endpoint (MCP 2025-03-26 and newer).
+const TransportStreamableHTTP Transport = "StreamableHTTP"
+
+// SessionMode says whether requests of one client must reach one pod.
+type SessionMode string
+
+// The session modes.
+const (
+	SessionsAuto      SessionMode = "Auto"
+	SessionsStateful  SessionMode = "Stateful"
+	SessionsStateless SessionMode = "Stateless"
+)
+
+// LabelValue is a label value (at most 63 characters).
+//
+// +kubebuilder:validation:MaxLength=63
+type LabelValue string
+
+// AnnotationValue is an annotation value (at most 4096 characters).
+//
+// +kubebuilder:validation:MaxLength=4096
+type AnnotationValue string
+
+// ObjectName names an object in the same namespace.
+type ObjectName struct {
+	// name of the object.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="name must be the name of an object in the same namespace: lower-case letters, digits, '-' and '.'"
+	Name string `json:"name,omitempty"`
+}
+
+// ServerConfig is a configuration that is mounted as files. The environment variable MCP_CONFIG names the folder.
+// It is replaced as a whole by server-side apply.
+//
+// +structType=atomic
+// +kubebuilder:validation:XValidation:rule="has(dyn(self).inline) != has(self.configMapRef)",message="config must have exactly one of inline and configMapRef"
+type ServerConfig struct {
+	// inline is any JSON. It becomes the file config.json, through the ConfigMap <name>-config.
+	// +optional
+	Inline *apiextensionsv1.JSON `json:"inline,omitempty"`
+
+	// configMapRef is a ConfigMap of this namespace; each key becomes a file. A change of it rolls the pods.
+	// +optional
+	ConfigMapRef *ObjectName `json:"configMapRef,omitempty"`
+
+	// mountPath is the folder that the configuration is mounted at. Default: /etc/mcp/config.
+	// +optional
+	MountPath MountPath `json:"mountPath,omitempty"`
+}
+
+// MountPath is an absolute path in the container.
+//
+// +kubebuilder:validation:MinLength=2
+// +kubebuilder:validation:MaxLength=253
+// +kubebuilder:validation:XValidation:rule="self.matches('^(/[A-Za-z0-9._@+-]+)+$') && !self.matches('/[.]{1,2}(/|$)')",message="mountPath must be an absolute path of letters, digits and ._@+-, without '.' and '..' as a part and without a trailing '/'"
+// +kubebuilder:validation:XValidation:rule="!(self in ['/bin', '/etc', '/lib', '/lib64', '/run', '/sbin', '/tmp', '/usr', '/var', '/var/run']) && !self.matches('^/(dev|proc|sys|(var/)?run/secrets/kubernetes[.]io)(/|$)')",message="mountPath must not hide a folder of the system: it must not be /bin, /etc, /lib, /lib64, /run, /sbin, /tmp, /usr, /var or /var/run, nor lie in /dev, /proc, /sys or /run/secrets/kubernetes.io"
+type MountPath string
+
+// SecretMount is a Secret that is mounted as a folder of files.
+type SecretMount struct {
+	ObjectName `json:",inline"`
+
+	// mountPath is the folder that the Secret is mounted at. Default: /etc/mcp/secrets/<name>.
+	// +optional
+	MountPath MountPath `json:"mountPath,omitempty"`
+
+	// optional says that pods may start while the Secret does not exist. Default: false.
+	// +optional
+	Optional bool `json:"optional,omitempty"`
+}
+
+// PodSecurity is the security settings of the pods.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.runAsUser) || self.runAsUser != 0 || (has(self.runAsNonRoot) && !self.runAsNonRoot)",message="runAsUser 0 is root and needs runAsNonRoot: false, said aloud"
+type PodSecurity struct {
+	// serviceAccountName is the ServiceAccount of the pods, for example for a cloud identity. Default: the namespace's default.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="!format.dns1123Subdomain().validate(self).hasValue()",message="serviceAccountName must be the name of a ServiceAccount in the same namespace"
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+
+	// automountServiceAccountToken mounts a token of that ServiceAccount for the Kubernetes API. Default: false.
+	// +optional
+	AutomountServiceAccountToken bool `json:"automountServiceAccountToken,omitempty"`
+
+	// runAsNonRoot refuses to start as root. Default: true.
+	// +optional
+	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
+
+	// runAsUser is the numeric user. Default: the image's.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+
+	// runAsGroup is the numeric primary group. Default: the image's.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
+
+	// fsGroup is the numeric group that owns the mounted volumes. Default: none.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=2147483647
+	FSGroup *int64 `json:"fsGroup,omitempty"`
+
+	// readOnlyRootFilesystem makes the image's file system read-only; /tmp stays writable, and HOME points to it.
+	// Default: true.
+	// +optional
+	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
+
+	// seccompProfile is the filter of system calls. Default: RuntimeDefault.
+	// +optional
+	SeccompProfile *SeccompProfile `json:"seccompProfile,omitempty"`
+}
+
+// SeccompProfile is a filter of system calls.
+//
+// +kubebuilder:validation:XValidation:rule="(self.type == 'Localhost') == has(self.localhostProfile)",message="localhostProfile must be set if, and only if, type is Localhost"
+type SeccompProfile struct {
+	// type is RuntimeDefault, or Localhost for a profile on the node.
+	// +required
+	// +kubebuilder:validation:Enum=RuntimeDefault;Localhost
+	Type corev1.SeccompProfileType `json:"type,omitempty"`
+
+	// localhostProfile is the profile's path below the kubelet's seccomp folder.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_][A-Za-z0-9._-]*(/[A-Za-z0-9_][A-Za-z0-9._-]*)*$')",message="localhostProfile must be a relative path without '..'"
+	LocalhostProfile string `json:"localhostProfile,omitempty"`
+}
+
+// Resources are the compute resources of a container.
+//
+// +kubebuilder:validation:XValidation:rule="['cpu', 'memory', 'ephemeral-storage'].all(k, !has(self.requests) || !has(self.limits) || !(k in self.requests) || !(k in self.limits) || quantity(string(self.requests[k])).compareTo(quantity(string(self.limits[k]))) <= 0)",message="requests must not exceed limits"
+type Resources struct {
+	// requests is what the scheduler reserves.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="requests must be of cpu, memory, ephemeral-storage, hugepages-<size> or an extended resource such as example.com/gpu"
+	// +kubebuilder:validation:XValidation:rule="['cpu', 'memory', 'ephemeral-storage'].all(k, !(k in self) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",message="requests must not be negative"
+	Requests corev1.ResourceList `json:"requests,omitempty"`
+
+	// limits is what the container may use at most.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=16
+	// +kubebuilder:validation:XValidation:rule="self.all(k, k in ['cpu', 'memory', 'ephemeral-storage'] || k.startsWith('hugepages-') || k.contains('/'))",message="limits must be of cpu, memory, ephemeral-storage, hugepages-<size> or an extended resource such as example.com/gpu"
+	// +kubebuilder:validation:XValidation:rule="['cpu', 'memory', 'ephemeral-storage'].all(k, !(k in self) || quantity(string(self[k])).compareTo(quantity('0')) >= 0)",message="limits must not be negative"
+	Limits corev1.ResourceList `json:"limits,omitempty"`
+}
+
+// Probes are health checks by the kubelet.
+type Probes struct {
+	// startup holds the other probes back until it succeeded once.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.successThreshold) || self.successThreshold == 1",message="successThreshold must be 1 for a startup probe"
+	Startup *Probe `json:"startup,omitempty"`
+
+	// readiness takes a pod out of the Service while it fails.
+	// +optional
+	Readiness *Probe `json:"readiness,omitempty"`
+
+	// liveness restarts the container when it fails.
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.successThreshold) || self.successThreshold == 1",message="successThreshold must be 1 for a liveness probe"
+	Liveness *Probe `json:"liveness,omitempty"`
+}
+
+// Probe is one health check: an HTTP GET when path is given, else a TCP connection, always to the pod itself at spec.port.
+type Probe struct {
+	// path is what is fetched; any status from 200 to 399 is a success. Default: only connect.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.matches('^/(([A-Za-z0-9._~!$&()*+,;=:@?-]|%[0-9A-Fa-f]{2})+(/([A-Za-z0-9._~!$&()*+,;=:@?-]|%[0-9A-Fa-f]{2})+)*/?)?$')",message="path must be an absolute path, optionally with a query, for example /healthz?full=1"
+	Path string `json:"path,omitempty"`
+
+	// initialDelaySeconds is how long to wait before the first check. Default: 0.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=3600
+	InitialDelaySeconds int32 `json:"initialDelaySeconds,omitempty"`
+
+	// periodSeconds is the interval. Default: 2 for readiness and startup, 10 for liveness.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	PeriodSeconds int32 `json:"periodSeconds,omitempty"`
+
+	// timeoutSeconds is how long one check may take. Default: 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=300
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+
+	// successThreshold is how many successes in a row count as healthy again. Default: 1.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	SuccessThreshold int32 `json:"successThreshold,omitempty"`
+
+	// failureThreshold is how many failures in a row count as unhealthy. Default: 3, for startup 150.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	FailureThreshold int32 `json:"failureThreshold,omitempty"`
+}

@@ -1,0 +1,80 @@
+package image
+
+// Kind is how an image comes to be.
+type Kind string
+
+const (
+	// Dev is a main package of this module.
+	Dev Kind = "dev"
+	// Project is a main package of the repository's root module.
+	Project Kind = "project"
+	// Go is a main package of another Go module, at the version in images/go.mod.
+	Go Kind = "go"
+	// NPM is a package of the npm registry on top of Node, at the versions in images/npm/NAME/package-lock.json.
+	NPM Kind = "npm"
+	// NPMBinary is a static binary that an npm package carries, pinned in the same way.
+	NPMBinary Kind = "npm-binary"
+)
+
+// Definition is one image, named mcp-operator/NAME:dev.
+type Definition struct {
+	Name string
+	Kind Kind
+	// Source is, by kind: the main package's path; for NPM the script in node_modules that node runs;
+	// for NPMBinary the binary in node_modules.
+	Source string
+	// Cmd are the default arguments, which a pod's args replace.
+	Cmd []string
+	Env []string
+	// Port is what the default arguments make it listen on.
+	Port int
+	// OnlyFor is the one architecture (GOARCH) it is made for; empty is any.
+	OnlyFor string
+	// About is shown by `devcluster images --list`.
+	About string
+}
+
+// Catalog is every image that `devcluster images` can make. An MCP server listens on port 8080, path /mcp.
+var Catalog = []Definition{
+	{
+		Name: "mcp-operator", Kind: Project, Source: "./cmd/mcp-operator",
+		About: "the operator",
+	},
+	{
+		Name: "echo", Kind: Dev, Source: "./cmd/echo", Cmd: []string{"serve"}, Port: 8080,
+		About: "a plain HTTP server that speaks no MCP, and a client for tests",
+	},
+	{
+		Name: "everything", Kind: Go, Source: "github.com/modelcontextprotocol/go-sdk/conformance/everything-server",
+		Cmd: []string{"-http", "0.0.0.0:8080"}, Port: 8080,
+		About: "the conformance server of the MCP Go SDK (stateless, protocol version 2026-07-28)",
+	},
+	{
+		Name: "mcp-grafana", Kind: Go, Source: "github.com/grafana/mcp-grafana/cmd/mcp-grafana",
+		Cmd: []string{"-t", "streamable-http", "-address", "0.0.0.0:8080"}, Port: 8080,
+		About: "Grafana's server: 81 tools, refuses a foreign Host header",
+	},
+	{
+		Name: "server-everything", Kind: NPM, Source: "@modelcontextprotocol/server-everything/dist/index.js",
+		Cmd: []string{"streamableHttp"}, Env: []string{"PORT=8080"}, Port: 8080,
+		About: "the reference server in TypeScript (sessions, protocol version 2025-11-25)",
+	},
+	{
+		Name: "kubernetes-mcp-server", Kind: NPMBinary, Source: "kubernetes-mcp-server-linux-amd64/bin/kubernetes-mcp-server-linux-amd64", OnlyFor: "amd64",
+		Cmd: []string{"--port", "8080"}, Port: 8080,
+		About: "a server for Kubernetes itself (sessions)",
+	},
+}
+
+// Ref is the image's name.
+func (d Definition) Ref() string { return "mcp-operator/" + d.Name + ":dev" }
+
+// Find returns the definition of that name.
+func Find(name string) (Definition, bool) {
+	for _, d := range Catalog {
+		if d.Name == name {
+			return d, true
+		}
+	}
+	return Definition{}, false
+}

@@ -1,0 +1,81 @@
+package mcpserver
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+)
+
+// EventCapabilityChanged is the reason of the event that tells that a server offers something else than before.
+const EventCapabilityChanged = "CapabilityChanged"
+
+// news is one event: what was done (action), why (reason), and a sentence.
+type news struct {
+	kind, reason, action, note string
+}
+
+// report tells of what changed in this pass, after the status says so too: events, metrics, log.
+func (s *scope) report(ctx context.Context, result reconcile.Result) {
+	recordConditions(s.server)
+	recordFailure(s.server, result)
+	logger := log.FromContext(ctx)
+	for _, e := range changes(s.before, s.server, s.capabilityChange) {
+		logger.Info(e.note, "reason", e.reason, "action", e.action)
+		if s.Recorder != nil {
+			s.Recorder.Eventf(s.server, nil, e.kind, e.reason, e.action, "%s", e.note)
+		}
+	}
+	if s.capabilityChange != "" {
+		capabilityChanges.WithLabelValues(s.server.Name, s.server.Namespace).Inc()
+	}
+}
+
+// actionOf is what was being done when Ready became False or Unknown for a reason.
+var actionOf = map[string]string{
+	mcpv1alpha1.ReasonConfigurationInvalid:     "ConfigurationValidation",
+	mcpv1alpha1.ReasonDeploymentUnavailable:    "DeploymentReconcileFailed",
+	mcpv1alpha1.ReasonServiceUnavailable:       "ServiceReconcileFailed",
+	mcpv1alpha1.ReasonNetworkPolicyUnavailable: "NetworkPolicyReconcileFailed",
+	mcpv1alpha1.ReasonMCPEndpointUnavailable:   "MCPHandshakeFailed",
+}
+
+// changes returns the events that tell the difference between two states of an object.
+func changes(before, after *mcpv1alpha1.MCPServer, capabilityChange string) []news {
+	var list []news
+	name := client.ObjectKeyFromObject(after).String()
+	was, is := statusesOf(before), statusesOf(after)
+	if is.accepted.Status == metav1.ConditionTrue && was.accepted.Status != metav1.ConditionTrue {
+		list = append(list, news{corev1.EventTypeNormal, mcpv1alpha1.ReasonValid, "ConfigurationAccepted", fmt.Sprintf("MCPServer %s configuration is valid; Accepted=True", name)})
+	}
+	if is.accepted.Status == metav1.ConditionFalse && (was.accepted.Status != metav1.ConditionFalse || was.accepted.Message != is.accepted.Message) {
+		list = append(list, news{corev1.EventTypeWarning, is.accepted.Reason, "ConfigurationValidation", is.accepted.Message})
+	}
+	if is.ready.Status == metav1.ConditionTrue && was.ready.Status != metav1.ConditionTrue {
+		list = append(list, news{corev1.EventTypeNormal, mcpv1alpha1.ReasonAvailable, "ServerReady", fmt.Sprintf("MCPServer %s is ready; Ready=True", name)})
+	}
+	action, isProblem := actionOf[is.ready.Reason]
+	isNews := was.ready.Status != is.ready.Status || was.ready.Reason != is.ready.Reason || was.ready.Message != is.ready.Message
+	if isProblem && is.ready.Status == metav1.ConditionFalse && isNews && is.accepted.Status != metav1.ConditionFalse {
+		list = append(list, news{corev1.EventTypeWarning, is.ready.Reason, action, is.ready.Message})
+	}
+	if capabilityChange != "" {
+		list = append(list, news{corev1.EventTypeWarning, EventCapabilityChanged, "CapabilityChangeDetected", "MCP server capabilities changed: " + capabilityChange})
+	}
+	return list
+}
+
+type statuses struct{ accepted, ready metav1.Condition }
+
+func statusesOf(server *mcpv1alpha1.MCPServer) statuses {
+	return statuses{
+		accepted: conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionAccepted),
+		ready:    conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionReady),
+	}
+}

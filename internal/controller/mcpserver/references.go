@@ -1,0 +1,202 @@
+package mcpserver
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
+
+// reference is one mention of a ConfigMap or Secret.
+type reference struct {
+	kind, name string
+	key        string // that must exist; empty: none
+	optional   bool
+	field      string // where it is mentioned, for people
+}
+
+// referencesOf lists every mention of a ConfigMap or Secret that the pods read, in the order of the specification.
+func referencesOf(server *mcpv1alpha1.MCPServer) []reference {
+	var list []reference
+	add := func(kind, name, key string, optional *bool, field string) {
+		list = append(list, reference{kind: kind, name: name, key: key, optional: optional != nil && *optional, field: field})
+	}
+	spec := &server.Spec
+	if spec.Config != nil && spec.Config.ConfigMapRef != nil {
+		add("ConfigMap", spec.Config.ConfigMapRef.Name, "", nil, "config.configMapRef")
+	}
+	for _, ref := range spec.SecretRefs {
+		add("Secret", ref.Name, "", &ref.Optional, "secretRefs")
+	}
+	for i, from := range spec.EnvFrom {
+		field := fmt.Sprintf("envFrom[%d]", i)
+		if from.ConfigMapRef != nil {
+			add("ConfigMap", from.ConfigMapRef.Name, "", from.ConfigMapRef.Optional, field)
+		}
+		if from.SecretRef != nil {
+			add("Secret", from.SecretRef.Name, "", from.SecretRef.Optional, field)
+		}
+	}
+	for _, env := range spec.Env {
+		field := fmt.Sprintf("env %q", env.Name)
+		if env.ValueFrom != nil && env.ValueFrom.ConfigMapKeyRef != nil {
+			ref := env.ValueFrom.ConfigMapKeyRef
+			add("ConfigMap", ref.Name, ref.Key, ref.Optional, field)
+		}
+		if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
+			ref := env.ValueFrom.SecretKeyRef
+			add("Secret", ref.Name, ref.Key, ref.Optional, field)
+		}
+	}
+	return list
+}
+
+// namesOf returns the distinct names of one kind that a server refers to, sorted: what the watches are indexed by.
+func namesOf(server *mcpv1alpha1.MCPServer, kind string) []string {
+	names := map[string]struct{}{}
+	for _, ref := range referencesOf(server) {
+		if ref.kind == kind {
+			names[ref.name] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// references reads ConfigMaps and Secrets for one purpose: a keyed hash over their content. Content is never kept; what is
+// kept is a digest per object version, so that nothing is read again until it changes.
+type references struct {
+	metadata client.Reader // cached, metadata only
+	content  client.Reader // uncached
+	key      []byte
+
+	mu      sync.Mutex
+	digests map[objectName]digest
+}
+
+type objectName struct{ kind, namespace, name string }
+
+// digest is what is kept of one version of an object.
+type digest struct {
+	version string // UID and resource version
+	sum     []byte
+	keys    []string // sorted
+}
+
+func newReferences(metadata, content client.Reader, key []byte) *references {
+	return &references{metadata: metadata, content: content, key: key, digests: map[objectName]digest{}}
+}
+
+// hash returns a keyed hash over everything that the server's pods read from ConfigMaps and Secrets; empty if they read
+// nothing. It returns a *ValidationError when something required is missing.
+func (r *references) hash(ctx context.Context, server *mcpv1alpha1.MCPServer) (string, error) {
+	mac := hmac.New(sha256.New, r.key)
+	refs := referencesOf(server)
+	if config := server.Spec.Config; config != nil && config.Inline != nil {
+		write(mac, []byte("inline"), config.Inline.Raw)
+	} else if len(refs) == 0 {
+		return "", nil
+	}
+	seen := map[objectName]bool{}
+	for _, ref := range refs {
+		name := objectName{ref.kind, server.Namespace, ref.name}
+		d, found, err := r.digest(ctx, name)
+		if err != nil {
+			return "", err
+		}
+		if !found && !ref.optional {
+			return "", &ValidationError{mcpv1alpha1.ReasonInvalid, fmt.Sprintf(
+				"%s '%s' (%s) not found in namespace '%s': create it, and the server goes on by itself", ref.kind, ref.name, ref.field, server.Namespace)}
+		}
+		if found && !ref.optional && ref.key != "" && !slices.Contains(d.keys, ref.key) {
+			return "", &ValidationError{mcpv1alpha1.ReasonInvalid, fmt.Sprintf(
+				"%s '%s' (%s) in namespace '%s' has no key '%s': add it, and the server goes on by itself", ref.kind, ref.name, ref.field, server.Namespace, ref.key)}
+		}
+		if found && !seen[name] {
+			write(mac, []byte(ref.kind), []byte(ref.name), d.sum)
+		}
+		seen[name] = true
+	}
+	return hex.EncodeToString(mac.Sum(nil)[:16]), nil
+}
+
+func (r *references) digest(ctx context.Context, name objectName) (digest, bool, error) {
+	meta := partialMetadata(name.kind)
+	key := client.ObjectKey{Namespace: name.namespace, Name: name.name}
+	err := r.metadata.Get(ctx, key, meta)
+	if apierrors.IsNotFound(err) {
+		r.mu.Lock()
+		delete(r.digests, name)
+		r.mu.Unlock()
+		return digest{}, false, nil
+	}
+	if err != nil {
+		return digest{}, false, fmt.Errorf("read %s %s: %w", name.kind, key, err)
+	}
+	version := string(meta.UID) + "/" + meta.ResourceVersion
+	r.mu.Lock()
+	known, ok := r.digests[name]
+	r.mu.Unlock()
+	if ok && known.version == version {
+		return known, true, nil
+	}
+	content, objVersion, err := r.read(ctx, name.kind, key)
+	if apierrors.IsNotFound(err) {
+		return digest{}, false, nil
+	}
+	if err != nil {
+		return digest{}, false, fmt.Errorf("read %s %s: %w", name.kind, key, err)
+	}
+	mac := hmac.New(sha256.New, r.key)
+	d := digest{version: objVersion, keys: slices.Sorted(maps.Keys(content))}
+	for _, k := range d.keys {
+		write(mac, []byte(k), content[k])
+	}
+	d.sum = mac.Sum(nil)
+	r.mu.Lock()
+	r.digests[name] = d
+	r.mu.Unlock()
+	return d, true, nil
+}
+
+func (r *references) read(ctx context.Context, kind string, key client.ObjectKey) (map[string][]byte, string, error) {
+	if kind == "Secret" {
+		secret := &corev1.Secret{}
+		err := r.content.Get(ctx, key, secret)
+		return secret.Data, string(secret.UID) + "/" + secret.ResourceVersion, err
+	}
+	configMap := &corev1.ConfigMap{}
+	err := r.content.Get(ctx, key, configMap)
+	content := map[string][]byte{}
+	for k, v := range configMap.Data {
+		content[k] = []byte(v)
+	}
+	maps.Copy(content, configMap.BinaryData)
+	return content, string(configMap.UID) + "/" + configMap.ResourceVersion, err
+}
+
+// write adds fields to a hash, each with its length, so that no two lists of fields look alike.
+func write(h hash.Hash, fields ...[]byte) {
+	for _, field := range fields {
+		_ = binary.Write(h, binary.BigEndian, uint64(len(field))) // a hash never fails
+		h.Write(field)
+	}
+}
+
+func partialMetadata(kind string) *metav1.PartialObjectMetadata {
+	meta := &metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind(kind))
+	return meta
+}

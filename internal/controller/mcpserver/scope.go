@@ -1,0 +1,87 @@
+package mcpserver
+
+import (
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/probe"
+)
+
+// scope is the state of one pass.
+type scope struct {
+	*Reconciler
+
+	// before is the object as it was read, server the same with the status of this pass.
+	before, server *mcpv1alpha1.MCPServer
+
+	// paused says that acting phases are left out.
+	paused bool
+
+	// children is what is to be applied; set by validate.
+	children desired.Server
+
+	// applied says that all children are as the current generation asks; set by the last acting phase.
+	applied bool
+
+	// deployment is the live Deployment, nil if there is none of ours; pods are its pods. Set by observePods.
+	deployment *appsv1.Deployment
+	pods       []corev1.Pod
+
+	// diagnosis is what is wrong with the pods; set by observePods.
+	diagnosis diagnosis
+
+	// verdict is what the prober knows; set by verify.
+	verdict probe.Verdict
+
+	// capabilityChange says what differs from the last handshake; set by verify.
+	capabilityChange string
+}
+
+func newScope(r *Reconciler, server *mcpv1alpha1.MCPServer) *scope {
+	s := &scope{Reconciler: r, before: server, server: server.DeepCopy(), paused: server.Annotations[mcpv1alpha1.AnnotationPaused] == "true"}
+	if s.paused {
+		applied := s.stored(mcpv1alpha1.ConditionApplied)
+		s.applied = applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == server.Generation
+	}
+	return s
+}
+
+// stored returns a condition as it was read; a zero one if there was none.
+func (s *scope) stored(conditionType string) metav1.Condition {
+	return conditionOf(s.before.Status.Conditions, conditionType)
+}
+
+// current returns a condition of this pass.
+func (s *scope) current(conditionType string) metav1.Condition {
+	return conditionOf(s.server.Status.Conditions, conditionType)
+}
+
+func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
+	if c := apimeta.FindStatusCondition(conditions, conditionType); c != nil {
+		return *c
+	}
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown}
+}
+
+func (s *scope) environment() desired.Environment {
+	return desired.Environment{OperatorNamespace: s.settings.OperatorNamespace, ExtraEnv: s.TLSEnvVars}
+}
+
+// isSettled says whether the Deployment is observed at this generation and no pod of an older one is left: what serves now
+// is what the object asks for.
+func (s *scope) isSettled() bool {
+	d := s.deployment
+	return s.applied && d != nil && d.Status.ObservedGeneration == d.Generation &&
+		d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.ReadyReplicas > 0
+}
+
+func (s *scope) readyReplicas() int32 {
+	if s.deployment == nil {
+		return 0
+	}
+	return s.deployment.Status.ReadyReplicas
+}

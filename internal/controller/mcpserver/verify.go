@@ -1,0 +1,213 @@
+package mcpserver
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/probe"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/version"
+)
+
+const (
+	// A stored verdict is carried over, after a restart of the operator or a change of pods, for at most this long.
+	carryOver = 2 * time.Minute
+
+	// inlineTimeout bounds a handshake on the reconcile worker, and inlineRetry is when it is tried again.
+	inlineTimeout, inlineRetry = 15 * time.Second, 10 * time.Second
+)
+
+// verify says whether the server answered MCP. It never dials: the prober does, and wakes the object.
+func (s *scope) verify(ctx context.Context) reconcile.Outcome {
+	if s.readyReplicas() == 0 {
+		s.observe(nil)
+		return reconcile.Wait(mcpv1alpha1.ReasonNoReadyPod, "No pod is ready to be asked", 0)
+	}
+	if s.prober == nil {
+		return s.verifyInline(ctx)
+	}
+	s.observe(s.readyPods())
+	s.verdict = s.prober.Verdict(s.server.UID)
+	out := judge(s.verdict, s.stored(mcpv1alpha1.ConditionVerified), s.server.Generation, time.Now())
+	if s.verdict.Result != nil && out.IsDone() && out.Generation == s.server.Generation {
+		s.learn(s.verdict.Result)
+	}
+	return out
+}
+
+// judge turns what the prober knows into the condition Verified. An answer counts for the generation that it was given for;
+// until one is there for the current generation, an older one stands.
+func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.Time) reconcile.Outcome {
+	stands := stored.Status == metav1.ConditionTrue
+	switch {
+	case !v.Known && stands && now.Sub(v.Since) < carryOver:
+		return reconcile.Keep(carryOver - now.Sub(v.Since))
+	case !v.Known:
+		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
+	case !v.Serving && v.Failure != nil:
+		return reconcile.Unsettled(string(v.Failure.Reason), fmt.Sprintf("%s (pod: %s)", v.Failure.Message, v.FailedPod), 0)
+	case v.ServiceFailure != nil:
+		return reconcile.Unsettled(mcpv1alpha1.ReasonServiceUnreachable, "A pod answers MCP, but not through the Service: "+v.ServiceFailure.Message, 0)
+	case v.Generation < generation && stands:
+		return reconcile.Keep(0)
+	case v.Generation == 0 || v.Result == nil:
+		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
+	}
+	out := reconcile.Done(mcpv1alpha1.ReasonVerified, "Answered MCP "+v.Result.ProtocolVersion)
+	if v.Result.AuthRequired {
+		out = reconcile.Done(mcpv1alpha1.ReasonAuthRequired, "The server is up and asks callers for a Bearer token; its tools are not known")
+	}
+	if v.Failure != nil {
+		out.Message += fmt.Sprintf("; pod %s does not: %s", v.FailedPod, v.Failure.Message)
+	}
+	out.Generation = v.Generation
+	return out
+}
+
+// observe tells the prober how the server is now.
+func (s *scope) observe(pods []probe.Pod) {
+	if s.prober == nil {
+		return
+	}
+	service := desired.ServiceHost(s.server, s.settings.ClusterDomain)
+	server := probe.Server{
+		UID: s.server.UID, Key: client.ObjectKeyFromObject(s.server), Generation: s.server.Generation,
+		Settled: s.isSettled(), Host: cmp.Or(s.server.Spec.HostHeader, service), Path: desired.Path(s.server), Pods: pods,
+	}
+	if !s.settings.SkipServiceProbe && s.MCPDialer == nil {
+		server.Service = service
+	}
+	s.prober.Observe(server)
+}
+
+// readyPods returns whom to ask. A replaced dialer asks the Service, which is all that it is told of.
+func (s *scope) readyPods() []probe.Pod {
+	if s.MCPDialer != nil {
+		return []probe.Pod{{UID: types.UID(s.server.Name), Name: desired.ServiceName(s.server.Name), Address: desired.ServiceHost(s.server, s.settings.ClusterDomain)}}
+	}
+	var pods []probe.Pod
+	for i := range s.pods {
+		pod := &s.pods[i]
+		if !isReady(pod) || pod.Status.PodIP == "" {
+			continue
+		}
+		port := cmp.Or(podPort(pod), desired.Port(s.server))
+		pods = append(pods, probe.Pod{
+			UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace, Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))),
+		})
+	}
+	return pods
+}
+
+// verifyInline does the handshake here and now, for a Reconciler without a prober.
+func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
+	stored := s.stored(mcpv1alpha1.ConditionVerified)
+	if stored.Status == metav1.ConditionTrue && (stored.ObservedGeneration == s.server.Generation || !s.isSettled()) {
+		return reconcile.Keep(0)
+	}
+	ctx, cancel := context.WithTimeout(ctx, inlineTimeout)
+	defer cancel()
+	target := mcp.Target{URL: desired.Endpoint(s.server, s.settings.ClusterDomain), Host: s.server.Spec.HostHeader, Transport: s.directTransport()}
+	result, err := s.handshaker().Probe(ctx, target)
+	if err != nil {
+		reason := cmp.Or(string(mcp.ReasonOf(err)), string(mcp.ProtocolError))
+		return reconcile.Unsettled(reason, "MCP endpoint is not serving a valid MCP protocol: "+err.Error(), inlineRetry)
+	}
+	s.learn(result)
+	if result.AuthRequired {
+		return reconcile.Done(mcpv1alpha1.ReasonAuthRequired, "The server is up and asks callers for a Bearer token; its tools are not known")
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonVerified, "Answered MCP "+result.ProtocolVersion)
+}
+
+// handshaker returns what does handshakes: the replaced dialer, or a real client.
+func (r *Reconciler) handshaker() probe.Client {
+	if r.MCPDialer != nil {
+		return dialed{r.MCPDialer}
+	}
+	return &mcp.Client{Name: "mcp-operator", Version: ClientVersion}
+}
+
+// ClientVersion is the version that the operator tells in handshakes: that of the build.
+var ClientVersion = version.String()
+
+// directTransport dials addresses as they are, without proxies, and never this host or its links.
+func (r *Reconciler) directTransport() *http.Transport {
+	transport := &http.Transport{DialContext: mcp.Guard{Allow: mcp.AllowCluster}.DialContext, DisableKeepAlives: true}
+	if r.TLSProfile != nil {
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		r.TLSProfile(transport.TLSClientConfig)
+	}
+	return transport
+}
+
+// dialed is a replaced dialer as a client of the prober.
+type dialed struct {
+	dial func(ctx context.Context, url string, transport *http.Transport) (*mcpv1alpha1.MCPServerInfo, error)
+}
+
+// Probe calls the dialer.
+func (d dialed) Probe(ctx context.Context, target mcp.Target) (*mcp.Result, error) {
+	info, err := d.dial(ctx, target.URL, target.Transport)
+	if err != nil {
+		return nil, err
+	}
+	if info == nil {
+		info = &mcpv1alpha1.MCPServerInfo{}
+	}
+	result := &mcp.Result{
+		Server:          mcp.ServerInfo{Name: info.Name, Version: info.Version},
+		ProtocolVersion: info.ProtocolVersion, ProtocolVersions: info.ProtocolVersions, Instructions: info.Instructions,
+	}
+	if c := info.Capabilities; c != nil {
+		result.Capabilities = mcp.Capabilities{Tools: c.Tools, Resources: c.Resources, Prompts: c.Prompts, Logging: c.Logging, Completions: c.Completions}
+	}
+	return result, nil
+}
+
+// Check calls the dialer too: it knows nothing cheaper.
+func (d dialed) Check(ctx context.Context, target mcp.Target, _ *mcp.Result) error {
+	_, err := d.Probe(ctx, target)
+	return err
+}
+
+// learn copies what a handshake told into the status, and notes what changed.
+func (s *scope) learn(result *mcp.Result) {
+	status := &s.server.Status
+	if result.AuthRequired {
+		return // nothing was told; what was known stands
+	}
+	c := result.Capabilities
+	status.ServerInfo = &mcpv1alpha1.MCPServerInfo{
+		Name: result.Server.Name, Version: result.Server.Version,
+		ProtocolVersion: result.ProtocolVersion, ProtocolVersions: slices.Clone(result.ProtocolVersions),
+		Instructions: result.Instructions,
+		Capabilities: &mcpv1alpha1.MCPServerCapabilities{
+			Tools: c.Tools, Resources: c.Resources, Prompts: c.Prompts, Logging: c.Logging, Completions: c.Completions,
+		},
+	}
+	status.Sessions = mcpv1alpha1.SessionsStateless
+	if result.Stateful {
+		status.Sessions = mcpv1alpha1.SessionsStateful
+	}
+	status.Tools = nil
+	for _, tool := range result.Tools {
+		status.Tools = append(status.Tools, mcpv1alpha1.ToolStatus{Name: tool.Name, Digest: tool.Digest})
+	}
+	status.ToolCount, status.PromptCount, status.ResourceCount = result.ToolCount, result.PromptCount, result.ResourceCount
+	s.capabilityChange = capabilityDiff(&s.before.Status, status)
+}

@@ -1,0 +1,77 @@
+package desired
+
+import (
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/runtime"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/yaml"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
+
+// admission does to an MCPServer what the API server does by the CRD: it sets defaults and refuses what breaks a rule.
+type admission struct {
+	structural *structuralschema.Structural
+	schema     validation.SchemaValidator
+	rules      *cel.Validator
+}
+
+var loadAdmission = sync.OnceValues(func() (*admission, error) {
+	raw, err := os.ReadFile("../../config/crds/mcp.operator_mcpservers.yaml")
+	if err != nil {
+		return nil, err
+	}
+	var crd apiextensionsv1.CustomResourceDefinition
+	if err := yaml.Unmarshal(raw, &crd); err != nil {
+		return nil, err
+	}
+	var schema apiextensions.JSONSchemaProps
+	served := crd.Spec.Versions[0].Schema.OpenAPIV3Schema
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(served, &schema, nil); err != nil {
+		return nil, err
+	}
+	structural, err := structuralschema.NewStructural(&schema)
+	if err != nil {
+		return nil, err
+	}
+	validator, _, err := validation.NewSchemaValidator(&schema)
+	if err != nil {
+		return nil, err
+	}
+	return &admission{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
+})
+
+// admit returns the server as the API server would store it, or why it would refuse it.
+func admit(t *testing.T, server *mcpv1alpha1.MCPServer) (*mcpv1alpha1.MCPServer, error) {
+	t.Helper()
+	a, err := loadAdmission()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(fields, "status")
+	defaulting.Default(fields, a.structural)
+	problems := validation.ValidateCustomResource(nil, fields, a.schema)
+	broken, _ := a.rules.Validate(context.Background(), nil, a.structural, fields, nil, celconfig.RuntimeCELCostBudget)
+	if err := append(problems, broken...).ToAggregate(); err != nil {
+		return nil, err
+	}
+	stored := &mcpv1alpha1.MCPServer{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, stored); err != nil {
+		t.Fatal(err)
+	}
+	return stored, nil
+}

@@ -1,0 +1,67 @@
+package desired
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"strconv"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
+
+// The names of an MCPServer's children. The API refuses MCPServer names that are longer than 54 characters or end in one
+// of these suffixes, so every name fits into a label of 63 and two objects never mean the same child.
+
+// DeploymentName is the name of the Deployment.
+func DeploymentName(server string) string { return server }
+
+// ServiceName is the name of the Service.
+func ServiceName(server string) string { return server + "-svc" }
+
+// NetworkPolicyName is the name of the NetworkPolicy.
+func NetworkPolicyName(server string) string { return server }
+
+// ConfigMapName is the name of the ConfigMap that holds the inline configuration.
+func ConfigMapName(server string) string { return server + "-config" }
+
+// secretVolumeName is the name of the volume of a Secret. Names of Secrets are longer than volume names may be.
+func secretVolumeName(secret string) string {
+	sum := sha256.Sum256([]byte(secret))
+	return "secret-" + hex.EncodeToString(sum[:8])
+}
+
+// ServiceHost is the DNS name and port of a server's Service.
+func ServiceHost(server *mcpv1alpha1.MCPServer, clusterDomain string) string {
+	host := fmt.Sprintf("%s.%s.svc.%s", ServiceName(server.Name), server.Namespace, clusterDomain)
+	return net.JoinHostPort(host, strconv.Itoa(int(Port(server))))
+}
+
+// Endpoint is the address of a server's MCP endpoint inside the cluster.
+func Endpoint(server *mcpv1alpha1.MCPServer, clusterDomain string) string {
+	return "http://" + ServiceHost(server, clusterDomain) + Path(server)
+}
+
+// Port is the port of a server. The schema sets the default too; objects made without it get it here.
+func Port(server *mcpv1alpha1.MCPServer) int32 {
+	if server.Spec.Port == 0 {
+		return 8080
+	}
+	return server.Spec.Port
+}
+
+// Path is the HTTP path of a server's MCP endpoint.
+func Path(server *mcpv1alpha1.MCPServer) string {
+	if server.Spec.Path == "" {
+		return "/mcp"
+	}
+	return server.Spec.Path
+}
+
+// Replicas is how many pods are asked for.
+func Replicas(server *mcpv1alpha1.MCPServer) int32 {
+	if server.Spec.Replicas == nil {
+		return 1
+	}
+	return *server.Spec.Replicas
+}

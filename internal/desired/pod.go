@@ -1,0 +1,221 @@
+package desired
+
+import (
+	"cmp"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
+
+const (
+	// portName is the name of the container's and the Service's port.
+	portName = "mcp"
+
+	inlineConfigKey        = "config.json"
+	defaultConfigPath      = "/etc/mcp/config"
+	defaultSecretsPath     = "/etc/mcp/secrets/" //nolint:gosec // G101: a folder, not a credential
+	configEnv              = "MCP_CONFIG"
+	tmpPath                = "/tmp"
+	defaultGraceSeconds    = int64(30)
+	readableMode           = int32(0o644)
+	defaultStartupFailures = int32(150)
+)
+
+func podTemplate(server *mcpv1alpha1.MCPServer, env Environment, configHash string) corev1.PodTemplateSpec {
+	spec := &server.Spec
+	template := corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Labels: labels(server.Name), Annotations: map[string]string{}},
+		Spec: corev1.PodSpec{
+			Containers:                    []corev1.Container{container(server, env)},
+			Volumes:                       volumes(server),
+			SecurityContext:               podSecurityContext(spec.PodSecurity),
+			AutomountServiceAccountToken:  ptr(spec.PodSecurity != nil && spec.PodSecurity.AutomountServiceAccountToken),
+			EnableServiceLinks:            ptr(false),
+			TerminationGracePeriodSeconds: ptr(defaultGraceSeconds),
+		},
+	}
+	for key, value := range spec.PodLabels {
+		template.Labels[key] = string(value)
+	}
+	for key, value := range spec.PodAnnotations {
+		template.Annotations[key] = string(value)
+	}
+	if configHash != "" {
+		template.Annotations[AnnotationConfigHash] = configHash
+	}
+	if spec.PodSecurity != nil {
+		template.Spec.ServiceAccountName = spec.PodSecurity.ServiceAccountName
+	}
+	if spec.TerminationGracePeriodSeconds != nil {
+		template.Spec.TerminationGracePeriodSeconds = spec.TerminationGracePeriodSeconds
+	}
+	for _, secret := range spec.ImagePullSecrets {
+		template.Spec.ImagePullSecrets = append(template.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret.Name})
+	}
+	place(&template.Spec, spec.Scheduling, server.Name)
+	return template
+}
+
+func place(pod *corev1.PodSpec, asked *mcpv1alpha1.Scheduling, server string) {
+	if asked == nil {
+		return
+	}
+	if len(asked.NodeSelector) > 0 {
+		pod.NodeSelector = map[string]string{}
+	}
+	for key, value := range asked.NodeSelector {
+		pod.NodeSelector[key] = string(value)
+	}
+	pod.Tolerations = asked.Tolerations
+	pod.Affinity = asked.Affinity
+	pod.PriorityClassName = asked.PriorityClassName
+	for _, constraint := range asked.TopologySpreadConstraints {
+		if constraint.LabelSelector == nil {
+			constraint.LabelSelector = &metav1.LabelSelector{MatchLabels: Selector(server)}
+		}
+		pod.TopologySpreadConstraints = append(pod.TopologySpreadConstraints, constraint)
+	}
+}
+
+func container(server *mcpv1alpha1.MCPServer, env Environment) corev1.Container {
+	spec := &server.Spec
+	readOnlyRoot := spec.PodSecurity == nil || spec.PodSecurity.ReadOnlyRootFilesystem == nil || *spec.PodSecurity.ReadOnlyRootFilesystem
+	c := corev1.Container{
+		Name:            WorkloadName,
+		Image:           spec.Image,
+		ImagePullPolicy: spec.ImagePullPolicy,
+		Command:         spec.Command,
+		Args:            spec.Args,
+		Ports:           []corev1.ContainerPort{{Name: portName, ContainerPort: Port(server), Protocol: corev1.ProtocolTCP}},
+		Env:             environment(spec, env.ExtraEnv),
+		EnvFrom:         spec.EnvFrom,
+		Resources:       resources(spec.Resources),
+		VolumeMounts:    volumeMounts(spec),
+		ReadinessProbe:  probe(server, &mcpv1alpha1.Probe{}, 2, 3),
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: ptr(false),
+			ReadOnlyRootFilesystem:   &readOnlyRoot,
+			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+	if probes := spec.Probes; probes != nil {
+		c.StartupProbe = probe(server, probes.Startup, 2, defaultStartupFailures)
+		c.LivenessProbe = probe(server, probes.Liveness, 10, 3)
+		if probes.Readiness != nil {
+			c.ReadinessProbe = probe(server, probes.Readiness, 2, 3)
+		}
+	}
+	return c
+}
+
+// environment is the user's variables, and ours. HOME points to the one writable folder, since many runtimes write there.
+func environment(spec *mcpv1alpha1.MCPServerSpec, extra []corev1.EnvVar) []corev1.EnvVar {
+	isSet := func(vars []corev1.EnvVar, name string) bool {
+		return slices.ContainsFunc(vars, func(v corev1.EnvVar) bool { return v.Name == name })
+	}
+	var vars []corev1.EnvVar
+	if !isSet(spec.Env, "HOME") {
+		vars = append(vars, corev1.EnvVar{Name: "HOME", Value: tmpPath})
+	}
+	if spec.Config != nil {
+		vars = append(vars, corev1.EnvVar{Name: configEnv, Value: configPath(spec.Config)})
+	}
+	vars = append(vars, spec.Env...)
+	// Server-side apply refuses a name that is there twice.
+	vars = slices.DeleteFunc(vars, func(v corev1.EnvVar) bool { return isSet(extra, v.Name) })
+	return append(vars, extra...)
+}
+
+func resources(asked *mcpv1alpha1.Resources) corev1.ResourceRequirements {
+	if asked != nil {
+		return corev1.ResourceRequirements{Requests: asked.Requests, Limits: asked.Limits}
+	}
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
+		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
+	}
+}
+
+// probe returns a kubelet probe of the server's own port, with every default said, so that what is applied is complete.
+func probe(server *mcpv1alpha1.MCPServer, asked *mcpv1alpha1.Probe, period, failures int32) *corev1.Probe {
+	if asked == nil {
+		return nil
+	}
+	handler := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(Port(server))}}
+	if asked.Path != "" {
+		handler = corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
+			Path: asked.Path, Port: intstr.FromInt32(Port(server)), Scheme: corev1.URISchemeHTTP,
+		}}
+	}
+	return &corev1.Probe{
+		ProbeHandler:        handler,
+		InitialDelaySeconds: asked.InitialDelaySeconds,
+		PeriodSeconds:       cmp.Or(asked.PeriodSeconds, period),
+		TimeoutSeconds:      cmp.Or(asked.TimeoutSeconds, 1),
+		SuccessThreshold:    cmp.Or(asked.SuccessThreshold, 1),
+		FailureThreshold:    cmp.Or(asked.FailureThreshold, failures),
+	}
+}
+
+func podSecurityContext(asked *mcpv1alpha1.PodSecurity) *corev1.PodSecurityContext {
+	sc := &corev1.PodSecurityContext{
+		RunAsNonRoot:   ptr(true),
+		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+	}
+	if asked == nil {
+		return sc
+	}
+	sc.RunAsUser, sc.RunAsGroup, sc.FSGroup = asked.RunAsUser, asked.RunAsGroup, asked.FSGroup
+	if asked.RunAsNonRoot != nil {
+		sc.RunAsNonRoot = asked.RunAsNonRoot
+	}
+	if profile := asked.SeccompProfile; profile != nil {
+		sc.SeccompProfile = &corev1.SeccompProfile{Type: profile.Type}
+		if profile.LocalhostProfile != "" {
+			sc.SeccompProfile.LocalhostProfile = ptr(profile.LocalhostProfile)
+		}
+	}
+	return sc
+}
+
+func configPath(config *mcpv1alpha1.ServerConfig) string {
+	return cmp.Or(string(config.MountPath), defaultConfigPath)
+}
+
+func volumes(server *mcpv1alpha1.MCPServer) []corev1.Volume {
+	list := []corev1.Volume{{Name: "tmp", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}}
+	if config := server.Spec.Config; config != nil {
+		name := ConfigMapName(server.Name)
+		if config.ConfigMapRef != nil {
+			name = config.ConfigMapRef.Name
+		}
+		list = append(list, corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, DefaultMode: ptr(readableMode),
+		}}})
+	}
+	for _, ref := range server.Spec.SecretRefs {
+		list = append(list, corev1.Volume{Name: secretVolumeName(ref.Name), VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
+			SecretName: ref.Name, DefaultMode: ptr(readableMode), Optional: ptr(ref.Optional),
+		}}})
+	}
+	return list
+}
+
+func volumeMounts(spec *mcpv1alpha1.MCPServerSpec) []corev1.VolumeMount {
+	list := []corev1.VolumeMount{{Name: "tmp", MountPath: tmpPath}}
+	if spec.Config != nil {
+		list = append(list, corev1.VolumeMount{Name: "config", MountPath: configPath(spec.Config), ReadOnly: true})
+	}
+	for _, ref := range spec.SecretRefs {
+		path := cmp.Or(string(ref.MountPath), defaultSecretsPath+ref.Name)
+		list = append(list, corev1.VolumeMount{Name: secretVolumeName(ref.Name), MountPath: path, ReadOnly: true})
+	}
+	return list
+}
+
+func ptr[T any](v T) *T { return &v }

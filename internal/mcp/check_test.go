@@ -1,0 +1,116 @@
+package mcp_test
+
+import (
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
+)
+
+func TestACheckIsOneCheapRequest(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		handler http.Handler
+		calls   []string
+	}{
+		"2026-07-28":              {mcptest.Modern(nil), []string{"server/discover"}},
+		"2025-11-25, sessions":    {mcptest.Legacy(nil), []string{"initialize", "DELETE"}},
+		"401 before a handshake":  {mcptest.Unauthorized("Bearer"), []string{"server/discover"}},
+		"401 after the handshake": {toolsListIs(mcptest.Unauthorized("Bearer")), []string{"server/discover"}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := mcptest.Serve(t, tc.handler)
+			last, err := client.Probe(t.Context(), target(server))
+			if err != nil {
+				t.Fatal(err)
+			}
+			server.Forget()
+			if err := client.Check(t.Context(), target(server), last); err != nil {
+				t.Errorf("check: %v", err)
+			}
+			if diff := cmp.Diff(tc.calls, server.Calls()); diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestACheckOfARealServerLeavesNoSession(t *testing.T) {
+	t.Parallel()
+	server := mcptest.NewServer(t, mcptest.Stateful())
+	last, err := client.Probe(t.Context(), target(server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if err := client.Check(t.Context(), target(server), last); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := server.Sessions(); n != 0 {
+		t.Errorf("%d sessions were left open", n)
+	}
+}
+
+func TestACheckSeesThatTheServerChanged(t *testing.T) {
+	t.Parallel()
+	named := func(name string) http.Handler {
+		return mcptest.Modern(mcptest.Script{"server/discover": func(w http.ResponseWriter, call mcptest.Call) {
+			mcptest.Result(w, call, `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},`+
+				`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"`+name+`"}}}`)
+		}})
+	}
+	cases := map[string]struct {
+		before, after http.Handler
+		want          error
+		reason        mcp.Reason
+	}{
+		"same":                   {before: named("a"), after: named("a")},
+		"another name":           {before: named("a"), after: named("b"), want: mcp.ErrStale},
+		"newer protocol version": {before: mcptest.Legacy(nil), after: mcptest.Modern(nil), want: mcp.ErrStale},
+		"older protocol version": {before: mcptest.Modern(nil), after: mcptest.Legacy(nil), want: mcp.ErrStale},
+		"asks for credentials":   {before: mcptest.Legacy(nil), after: mcptest.Unauthorized("Bearer"), want: mcp.ErrStale},
+		"asks no more":           {before: mcptest.Unauthorized("Bearer"), after: mcptest.Modern(nil), want: mcp.ErrStale},
+		"became a web server":    {before: mcptest.Modern(nil), after: mcptest.Page(http.StatusOK), reason: mcp.NotMCP},
+		"gone from its path":     {before: mcptest.Legacy(nil), after: mcptest.Page(http.StatusNotFound), reason: mcp.NotFound},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var handler atomic.Pointer[http.Handler]
+			handler.Store(&tc.before)
+			server := mcptest.Serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				(*handler.Load()).ServeHTTP(w, r)
+			}))
+			last, err := client.Probe(t.Context(), target(server))
+			if err != nil {
+				t.Fatal(err)
+			}
+			handler.Store(&tc.after)
+			err = client.Check(t.Context(), target(server), last)
+			if tc.reason != "" {
+				if got := mcp.ReasonOf(err); got != tc.reason {
+					t.Errorf("reason %q, want %q", got, tc.reason)
+				}
+				return
+			}
+			if !errors.Is(err, tc.want) || (tc.want == nil) != (err == nil) {
+				t.Errorf("error %v, want %v", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestACheckWithoutALastResultDetects(t *testing.T) {
+	t.Parallel()
+	if err := client.Check(t.Context(), target(mcptest.Serve(t, mcptest.Legacy(nil))), nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,272 @@
+package probe
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
+)
+
+// Server is what the scheduler has to know of an MCP server.
+type Server struct {
+	UID types.UID
+	Key types.NamespacedName
+
+	// Generation is the generation of the object.
+	Generation int64
+
+	// Settled says that the Deployment is observed at Generation and that no pod of an older one is left. Only probes that
+	// begin and end settled count for the generation.
+	Settled bool
+
+	// Host is the Host header, Path the path of the MCP endpoint.
+	Host, Path string
+
+	// Pods are the ready pods.
+	Pods []Pod
+
+	// Service is the host and port of the Service, asked once a generation; empty asks never.
+	Service string
+}
+
+// Pod is a ready pod.
+type Pod struct {
+	UID       types.UID
+	Name      string
+	Namespace string
+	// Address is the IP address and port.
+	Address string
+}
+
+// Verdict is what is known of a server. The zero value knows nothing.
+type Verdict struct {
+	// Known says that a probe of a present pod ended.
+	Known bool
+
+	// Since is when a server, or its present pods, became unknown; the zero time when known.
+	Since time.Time
+
+	// Serving says that at least one present pod answered MCP.
+	Serving bool
+
+	// Generation is the last one that a probe counted for, 0 if none did.
+	Generation int64
+
+	// Result is what the last full probe learned; nil before.
+	Result *mcp.Result
+
+	// Failure is why a present pod does not answer, FailedPod its name; nil if all do.
+	Failure   *mcp.Error
+	FailedPod string
+
+	// ServiceFailure is why the Service does not answer though a pod does; nil if it does or was not asked.
+	ServiceFailure *mcp.Error
+}
+
+// equal compares what is said, not the errors below it: those name a port that is another one each time.
+func (v Verdict) equal(other Verdict) bool {
+	if !sameFailure(v.Failure, other.Failure) || !sameFailure(v.ServiceFailure, other.ServiceFailure) {
+		return false
+	}
+	v.Failure, v.ServiceFailure = other.Failure, other.ServiceFailure
+	return reflect.DeepEqual(v, other)
+}
+
+func sameFailure(a, b *mcp.Error) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Reason == b.Reason && a.Message == b.Message
+}
+
+const (
+	// A pod that never answered is reported after so many failures in a row, one that did after fewer.
+	newFailures, oldFailures = 3, 2
+
+	maxBackoff = 2 * time.Minute
+)
+
+// backoff returns the pause after n failures in a row: short ones first, since most servers need only moments to start.
+func backoff(n int) time.Duration {
+	first := []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
+	if n <= len(first) {
+		return first[max(n, 1)-1]
+	}
+	return min(time.Second<<min(n-len(first), 10), maxBackoff)
+}
+
+// streak is the history of one address.
+type streak struct {
+	answered bool       // it answered once
+	failures int        // in a row since
+	slow     bool       // the last failure took long
+	err      *mcp.Error // the last failure
+	next     time.Time  // when to ask again; of one that answers, when it did: the one longest ago has its turn
+}
+
+// failed says that the address does not answer, and has not for long enough to say so.
+func (s *streak) failed() bool {
+	return s.failures >= newFailures || s.answered && s.failures >= oldFailures
+}
+
+// known says that there is something to report.
+func (s *streak) known() bool { return s.failed() || s.answered }
+
+func (s *streak) succeed(now time.Time) { *s = streak{answered: true, next: now} }
+
+func (s *streak) fail(now time.Time, a answer) {
+	s.failures++
+	s.slow = a.took >= slowFailure
+	s.err, s.next = a.err, now.Add(backoff(s.failures))
+}
+
+type podState struct {
+	streak
+
+	pod    Pod
+	asked  endpoint    // what it is asked for
+	full   time.Time   // when all lists were read
+	result *mcp.Result // what they said
+}
+
+// endpoint is what a pod is asked for.
+type endpoint struct{ host, path string }
+
+// entry is one server's state. Its methods are pure but for the clock; the scheduler's lock guards it.
+type entry struct {
+	server  Server
+	pods    map[types.UID]*podState
+	running bool
+
+	since     time.Time // when it became unknown
+	counted   int64     // the last generation that a probe of a pod counted for
+	result    *mcp.Result
+	resultAt  time.Time // when result was read
+	nextRound time.Time // when the next healthy pod is asked
+
+	service        streak
+	serviceCounted int64
+}
+
+func (e *entry) observe(server Server) {
+	if e.server.Service != server.Service || e.server.Generation != server.Generation {
+		e.service = streak{}
+	}
+	e.server = server
+	present := map[types.UID]*podState{}
+	for _, pod := range server.Pods {
+		state := e.pods[pod.UID]
+		if state == nil || state.pod != pod {
+			state = &podState{pod: pod}
+		}
+		// A pod that answered is asked as before until the rollout is over: it serves the clients of the old generation.
+		if wanted := (endpoint{server.Host, server.Path}); state.asked != wanted && (server.Settled || !state.answered) {
+			state.streak, state.full, state.asked = streak{answered: state.answered}, time.Time{}, wanted
+		}
+		present[pod.UID] = state
+	}
+	wasKnown := e.known()
+	e.pods = present
+	if wasKnown && !e.known() {
+		e.since = time.Now()
+	}
+}
+
+func (e *entry) known() bool {
+	for _, p := range e.pods {
+		if p.known() {
+			return true
+		}
+	}
+	return false
+}
+
+func (e *entry) sorted() []*podState {
+	list := make([]*podState, 0, len(e.pods))
+	for _, p := range e.pods {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *podState) int { return strings.Compare(a.pod.Name, b.pod.Name) })
+	return list
+}
+
+func (e *entry) verdict() Verdict {
+	v := Verdict{Known: e.known(), Generation: e.counted, Result: e.result}
+	if !v.Known {
+		v.Since = e.since
+	}
+	for _, p := range e.sorted() {
+		if p.answered && !p.failed() {
+			v.Serving = true
+		}
+		if p.failed() && v.Failure == nil {
+			v.Failure, v.FailedPod = p.err, p.pod.Name
+		}
+	}
+	if e.server.Service != "" {
+		v.Generation = min(v.Generation, e.serviceCounted)
+		if e.service.failed() {
+			v.ServiceFailure = e.service.err
+		}
+	}
+	return v
+}
+
+// record notes the end of a task.
+func (e *entry) record(task task, a answer, interval time.Duration) {
+	now := time.Now()
+	stillAsked := e.server.Generation == task.server.Generation
+	if task.pod == nil {
+		if !stillAsked || e.server.Service != task.server.Service {
+			return
+		}
+		if a.err != nil {
+			e.service.fail(now, a)
+			return
+		}
+		e.service.succeed(now)
+		e.serviceCounted = task.server.Generation
+		return
+	}
+	p := e.pods[task.pod.UID]
+	if p == nil || p.pod != *task.pod || p.asked != task.asked {
+		return
+	}
+	if a.err != nil {
+		p.fail(now, a)
+		return
+	}
+	p.succeed(now)
+	e.nextRound = now.Add(interval)
+	if a.result != nil {
+		p.result, p.full = a.result, now
+	}
+	if stillAsked && task.server.Settled && e.server.Settled {
+		e.count(task.server.Generation, p)
+	}
+}
+
+// count takes the answer of a pod for a generation. What is told of the server is what was read last: a cheap check of
+// another pod does not bring back what that one said minutes ago.
+func (e *entry) count(generation int64, p *podState) {
+	e.counted = max(e.counted, generation)
+	if e.result == nil || p.full.After(e.resultAt) {
+		e.result, e.resultAt = p.result, p.full
+	}
+}
+
+func asError(err error) *mcp.Error {
+	if err == nil {
+		return nil
+	}
+	var known *mcp.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	return &mcp.Error{Reason: mcp.ProtocolError, Message: err.Error()}
+}

@@ -1,0 +1,139 @@
+package probe
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// blackHoles are servers that keep a worker waiting and then fail.
+func (p *play) blackHoles(n int, takes time.Duration) {
+	for i := range n {
+		name := fmt.Sprintf("hole-%04d", i)
+		p.answer(name+":8080", reply{takes: takes, err: errRefused})
+		p.Observe(server(name, name))
+	}
+}
+
+func TestDeadServersDelayANewOneByOneProbeAtMost(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		holes   int
+		takes   time.Duration
+		arrives time.Duration // when the new server comes after them
+	}{
+		"right after a hundred":         {holes: 100, takes: 2 * time.Second, arrives: time.Millisecond},
+		"during their first probes":     {holes: 100, takes: 2 * time.Second, arrives: 5 * time.Second},
+		"while they back off":           {holes: 100, takes: 2 * time.Second, arrives: time.Minute},
+		"long after":                    {holes: 100, takes: 2 * time.Second, arrives: time.Hour},
+		"right after a thousand slow":   {holes: 1000, takes: 15 * time.Second, arrives: time.Millisecond},
+		"an hour after a thousand slow": {holes: 1000, takes: 15 * time.Second, arrives: time.Hour},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := start(t, Options{})
+				p.blackHoles(tt.holes, tt.takes)
+				p.pass(tt.arrives)
+				p.Observe(server("new", "new"))
+				p.pass(tt.takes)
+				asked := p.asked("new:8080")
+				if len(asked) == 0 {
+					t.Fatalf("the new server was not asked within %s", tt.takes)
+				}
+				if v := p.Verdict("uid-new"); v.Generation != 1 {
+					t.Errorf("asked after %s; verdict %+v", asked[0].At-tt.arrives, v)
+				}
+			})
+		})
+	}
+}
+
+// While the dead ones back off, workers of the fresh lane are free: no wait at all.
+func TestDeadServersThatAreKnownDelayANewOneNotAtAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.blackHoles(100, 2*time.Second)
+		p.pass(13 * time.Second) // each kept a worker once: 100 × 2 s ÷ 16
+		p.Observe(server("new", "new"))
+		p.pass(0)
+		if got := len(p.asked("new:8080")); got != 1 {
+			t.Errorf("the new server was asked %d times at once, want once", got)
+		}
+	})
+}
+
+func TestDeadServersDoNotChangeTheRhythmOfHealthyOnes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.Observe(server("a", "pod-1"))
+		p.answer("half-2:8080", reply{takes: 15 * time.Second, err: errRefused})
+		p.Observe(server("half", "half-1", "half-2"))
+		p.blackHoles(1000, 15*time.Second) // more than the failing lane can ask within their back-off
+		p.pass(time.Hour)
+		for _, gap := range gaps(p.asked("pod-1:8080")) {
+			if gap > longest {
+				t.Errorf("a healthy server was not asked for %s", gap)
+			}
+		}
+		for _, gap := range gaps(p.asked("half-1:8080")) {
+			if gap > longest+15*time.Second { // one thing at a time is asked of a server
+				t.Errorf("a healthy pod beside a dead one was not asked for %s", gap)
+			}
+		}
+	})
+}
+
+func TestAddressesAreInTheLaneOfTheirHistory(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		streak streak
+		want   lane
+	}{
+		"never asked":              {streak{}, fresh},
+		"began to fail":            {streak{failures: 1}, fresh},
+		"failed four times":        {streak{failures: 4}, fresh},
+		"failed five times":        {streak{failures: 5}, failing},
+		"kept a worker waiting":    {streak{failures: 1, slow: true}, failing},
+		"answered, began to fail":  {streak{answered: true, failures: 1}, fresh},
+		"answered, dead for a day": {streak{answered: true, failures: 700}, failing},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := laneOf(&tt.streak); got != tt.want {
+				t.Errorf("lane %d, want %d", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFreshLaneServesTheLastToComeFirst(t *testing.T) {
+	t.Parallel()
+	tests := map[lane][]string{fresh: {"c", "b", "a"}, healthy: {"a", "b", "c"}, failing: {"a", "b", "c"}}
+	for l, want := range tests {
+		t.Run(fmt.Sprint("lane ", l), func(t *testing.T) {
+			t.Parallel()
+			queue := l.queue()
+			defer queue.ShutDown()
+			queue.Add("a")
+			queue.Add("b")
+			queue.Add("c")
+			queue.Add("a") // keeps its place
+			var got []string
+			for queue.Len() > 0 {
+				item, _ := queue.Get()
+				got = append(got, string(item))
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,223 @@
+// Package probe keeps the MCP verdict of every server up to date, away from the reconcile workers.
+//
+// It guarantees that a dead or slow server delays nobody else: new, healthy and failing servers wait in different lanes, the
+// workers of each are bounded, and failing pods are asked less and less often. A new server waits at most for one worker to
+// come free. It makes no request to the Kubernetes API.
+package probe
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
+)
+
+// Client does handshakes. *mcp.Client is one.
+type Client interface {
+	// Probe does a full handshake and reads all lists.
+	Probe(ctx context.Context, target mcp.Target) (*mcp.Result, error)
+	// Check asks cheaply whether a server still answers as last says.
+	Check(ctx context.Context, target mcp.Target, last *mcp.Result) error
+}
+
+// Options are the parts and settings of a Scheduler. Zero settings mean their defaults.
+type Options struct {
+	// Client does the handshakes.
+	Client Client
+
+	// Transport returns how to reach a pod, or the Service when pod is nil. A fresh one for each probe.
+	Transport func(server Server, pod *Pod) *http.Transport
+
+	// Notify is called when the verdict of a server changed. It may block until ctx ends.
+	Notify func(ctx context.Context, key types.NamespacedName)
+
+	// Observed is told of every probe of a server that ended, how long it took and its error; nil tells nobody.
+	Observed func(key types.NamespacedName, took time.Duration, result *mcp.Result, err error)
+
+	// Workers is how many probes run at once in each of the three lanes. Default: 16.
+	Workers int
+
+	// Interval is the time between two probes of a healthy server, spread by a tenth. Default: 45 s.
+	Interval time.Duration
+
+	// FullInterval is the time after which a healthy server's lists are read again. Default: 10 min.
+	FullInterval time.Duration
+}
+
+// Scheduler probes servers. Make it with New, start it with Start, and tell it of servers with Observe.
+type Scheduler struct {
+	opts  Options
+	lanes [lanes]workqueue.TypedDelayingInterface[types.UID]
+
+	mu      sync.Mutex
+	entries map[types.UID]*entry
+}
+
+// New returns a Scheduler.
+func New(opts Options) *Scheduler {
+	if opts.Workers == 0 {
+		opts.Workers = 16
+	}
+	if opts.Interval == 0 {
+		opts.Interval = 45 * time.Second
+	}
+	if opts.FullInterval == 0 {
+		opts.FullInterval = 10 * time.Minute
+	}
+	s := &Scheduler{opts: opts, entries: map[types.UID]*entry{}}
+	for l := range s.lanes {
+		s.lanes[l] = lane(l).queue()
+	}
+	return s
+}
+
+// Start runs the workers until ctx ends, and returns when all have stopped.
+func (s *Scheduler) Start(ctx context.Context) error {
+	var workers sync.WaitGroup
+	for l := range s.lanes {
+		for range s.opts.Workers {
+			workers.Go(func() { s.work(ctx, lane(l)) })
+		}
+	}
+	<-ctx.Done()
+	for _, queue := range s.lanes {
+		queue.ShutDown()
+	}
+	workers.Wait()
+	return nil
+}
+
+// NeedLeaderElection says that only the leader probes.
+func (s *Scheduler) NeedLeaderElection() bool { return true }
+
+// Observe tells of a server as it is now. It is cheap, and probes at once what has not been probed.
+func (s *Scheduler) Observe(server Server) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, known := s.entries[server.UID]
+	if !known {
+		e = &entry{pods: map[types.UID]*podState{}, since: time.Now()}
+		s.entries[server.UID] = e
+	}
+	e.observe(server)
+	s.schedule(e)
+}
+
+// Forget drops a server that is gone.
+func (s *Scheduler) Forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for uid, e := range s.entries {
+		if e.server.Key == key {
+			delete(s.entries, uid)
+		}
+	}
+}
+
+// Verdict returns what is known of a server.
+func (s *Scheduler) Verdict(uid types.UID) Verdict {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e, known := s.entries[uid]; known {
+		return e.verdict()
+	}
+	return Verdict{}
+}
+
+// schedule puts an entry into each lane for the time of its next task there. The caller holds the lock.
+func (s *Scheduler) schedule(e *entry) {
+	if e.running {
+		return // the worker schedules anew when it is done
+	}
+	for l, task := range e.next(s.opts) {
+		if task.exists() {
+			s.lanes[l].AddAfter(e.server.UID, time.Until(task.at))
+		}
+	}
+}
+
+func (s *Scheduler) work(ctx context.Context, l lane) {
+	queue := s.lanes[l]
+	for {
+		uid, shutdown := queue.Get()
+		if shutdown {
+			return
+		}
+		s.runOne(ctx, l, uid)
+		queue.Done(uid)
+	}
+}
+
+func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
+	s.mu.Lock()
+	e, known := s.entries[uid]
+	if !known || e.running {
+		s.mu.Unlock()
+		return
+	}
+	task := e.next(s.opts)[l]
+	if !task.exists() || task.at.After(time.Now()) {
+		s.schedule(e)
+		s.mu.Unlock()
+		return
+	}
+	key := e.server.Key
+	e.running = true
+	s.mu.Unlock()
+
+	start := time.Now()
+	result, err := s.do(ctx, task)
+	took := time.Since(start)
+	if s.opts.Observed != nil && ctx.Err() == nil {
+		s.opts.Observed(key, took, result, err)
+	}
+
+	s.mu.Lock()
+	e.running = false
+	before := e.verdict() // not earlier: what Observe changed meanwhile, its caller has seen
+	if ctx.Err() == nil {
+		e.record(task, answer{result: result, err: asError(err), took: took}, s.jitter())
+	}
+	changed := s.entries[uid] == e && !before.equal(e.verdict())
+	if s.entries[uid] == e && ctx.Err() == nil {
+		s.schedule(e)
+	}
+	s.mu.Unlock()
+	if changed {
+		s.opts.Notify(ctx, key)
+	}
+}
+
+// do runs one task outside the lock. A nil result with a nil error says that the last result still holds.
+func (s *Scheduler) do(ctx context.Context, task task) (*mcp.Result, error) {
+	target := task.target()
+	target.Transport = s.opts.Transport(task.server, task.pod)
+	if task.last != nil {
+		err := s.opts.Client.Check(ctx, target, task.last)
+		if !errors.Is(err, mcp.ErrStale) || task.pod == nil {
+			return nil, ignoreStale(err)
+		}
+		target.Transport = s.opts.Transport(task.server, task.pod)
+	}
+	return s.opts.Client.Probe(ctx, target)
+}
+
+// ignoreStale takes an MCP answer that differs from the last one for an answer.
+func ignoreStale(err error) error {
+	if errors.Is(err, mcp.ErrStale) {
+		return nil
+	}
+	return err
+}
+
+// jitter returns the interval, up to a tenth longer or shorter, so that servers made at once are not probed at once.
+func (s *Scheduler) jitter() time.Duration {
+	return time.Duration(float64(s.opts.Interval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // G404: spreads load, guards nothing
+}

@@ -1,0 +1,100 @@
+package cel
+
+import "slices"
+
+func allAccepted() []accepted {
+	return slices.Concat(meant, withinLimits())
+}
+
+// meant is what a rule might refuse by mistake.
+var meant = []accepted{
+	{"the smallest server", "{}"},
+	{"a name of 54 characters", "metadata: {name: a23456789012345678901234567890123456789012345678901234}"},
+	{"a name of one letter", "metadata: {name: a}"},
+	{"a name that only begins like that of a child", "metadata: {name: config-svc-server}"},
+	{"an image without a registry", "spec: {image: server}"},
+	{"an image of a registry with a port", "spec: {image: 'localhost:5000/team/server'}"},
+	{"an image of a registry with an IPv6 address", "spec: {image: '[fd00::1]:5000/server:1'}"},
+	{"an image with a tag in upper case", "spec: {image: 'example.com/server:V1.2-RC_1'}"},
+	{
+		"an image with a digest", "spec: {image: 'example.com/server@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}",
+	},
+	{
+		"an image with a port, a tag and a digest",
+		"spec: {image: 'r.example.com:443/a/b/c:v1@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'}",
+	},
+	{"an image with every separator", "spec: {image: 'a.b/c_d/e__f/g--h/i.j:k'}"},
+	{"a path that ends in a slash", "spec: {path: /mcp/}"},
+	{"a path that is a slash", "spec: {path: /}"},
+	{"a path with a hidden part", "spec: {path: /.well-known/mcp}"},
+	{"a path with a version", "spec: {path: '/v1.0/~me/mcp:stream'}"},
+	{"a Host header with a port", "spec: {hostHeader: 'localhost:8080'}"},
+	{"a Host header that is an address", "spec: {hostHeader: 127.0.0.1}"},
+	{"a Host header that is an IPv6 address with a port", "spec: {hostHeader: '[::1]:65535'}"},
+	{"no pods", "spec: {replicas: 0}"},
+	{"an entry point without a shell", `spec: {command: ["/server"], args: ["--flag=$(A)", "", "a b"]}`},
+	{"a variable without a value", "spec: {env: [{name: A}]}"},
+	{"a variable with an empty value and a source", "spec: {env: [{name: A, value: '', valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}"},
+	{"a variable of 32768 characters", longVariable(32768)},
+	{"a variable with dots and dashes", "spec: {env: [{name: my.app-level, value: x}]}"},
+	{"a variable from a Secret", "spec: {env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k, optional: true}}}]}"},
+	{"a variable from a ConfigMap", "spec: {env: [{name: A, valueFrom: {configMapKeyRef: {name: c, key: k}}}]}"},
+	{"a variable from the pod", "spec: {env: [{name: A, valueFrom: {fieldRef: {fieldPath: status.podIP}}}]}"},
+	{"a variable from the resources", "spec: {env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.memory}}}]}"},
+	{"MCP_CONFIG without a configuration", "spec: {env: [{name: MCP_CONFIG, value: /x}]}"},
+	{"another HOME", "spec: {env: [{name: HOME, value: /data}]}"},
+	{"variables from a ConfigMap and a Secret", "spec: {envFrom: [{configMapRef: {name: a}}, {secretRef: {name: a}, prefix: S_}]}"},
+	{"an inline object", "spec: {config: {inline: {log: info, nested: {list: [1, two, null]}}}}"},
+	{"an inline list", "spec: {config: {inline: [1, 2]}}"},
+	{"an inline word", "spec: {config: {inline: info}}"},
+	{"an inline false", "spec: {config: {inline: false}}"},
+	{"a ConfigMap with dots in its name", "spec: {config: {configMapRef: {name: my.config}, mountPath: /app/config}}"},
+	{"a mount in a hidden folder", "spec: {config: {inline: {}, mountPath: /home/app/.config/mcp}}"},
+	{"a mount in the writable folder", "spec: {secretRefs: [{name: aws, mountPath: /tmp/.aws}]}"},
+	{"a mount below /etc", "spec: {secretRefs: [{name: tls, mountPath: /etc/tls}]}"},
+	{"a mount where cloud identities are", "spec: {secretRefs: [{name: gcp, mountPath: /var/run/secrets/cloud.example.com}]}"},
+	{"a mount with two dots in a name", "spec: {secretRefs: [{name: a, mountPath: /data/a..b}]}"},
+	{"Secrets at their default paths", "spec: {config: {inline: {}}, secretRefs: [{name: a}, {name: b, optional: true}]}"},
+	{"root, said aloud", "spec: {podSecurity: {runAsUser: 0, runAsNonRoot: false, readOnlyRootFilesystem: false}}"},
+	{"a cloud identity", "spec: {podSecurity: {serviceAccountName: cloud, automountServiceAccountToken: true}}"},
+	{"a local seccomp profile", "spec: {podSecurity: {seccompProfile: {type: Localhost, localhostProfile: profiles/audit.json}}}"},
+	{"requests that equal limits", "spec: {resources: {requests: {cpu: 1, memory: 1Gi}, limits: {cpu: '1', memory: 1024Mi}}}"},
+	{"requests in other units than limits", "spec: {resources: {requests: {cpu: '0.5', ephemeral-storage: 1e3}, limits: {cpu: 500m, ephemeral-storage: 1k}}}"},
+	{"limits without requests", "spec: {resources: {limits: {memory: 1Gi, hugepages-2Mi: 4Mi, nvidia.com/gpu: 1}}}"},
+	{"no resources", "spec: {resources: {}}"},
+	{"probes with their defaults", "spec: {probes: {startup: {}, readiness: {}, liveness: {}}}"},
+	{"a probe with a query", "spec: {probes: {readiness: {path: '/healthz?full=1&a=%20b', periodSeconds: 5}}}"},
+	{"a probe of one success", "spec: {probes: {startup: {path: /, successThreshold: 1}, liveness: {successThreshold: 1}}}"},
+	{"labels of teams and parts", "spec: {podLabels: {team: a, app.kubernetes.io/part-of: shop, example.com/Cost.Center_1: '', apps: x}}"},
+	{"annotations in upper case", "spec: {podAnnotations: {Example.com/Inject: 'true', prometheus.io/scrape: 'true', note: \"a\\nb\"}}"},
+	{"nodes by their labels", "spec: {scheduling: {nodeSelector: {kubernetes.io/arch: arm64, node-role.kubernetes.io/worker: ''}}}"},
+	{"every taint", "spec: {scheduling: {tolerations: [{operator: Exists}]}}"},
+	{"a taint for a minute", "spec: {scheduling: {tolerations: [{key: a, operator: Equal, value: b, effect: NoExecute, tolerationSeconds: 60}]}}"},
+	{"a taint with the default operator", "spec: {scheduling: {tolerations: [{key: a, value: b}]}}"},
+	{
+		"a spread over zones and hosts, twice over zones", `spec: {scheduling: {topologySpreadConstraints: [
+		{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: DoNotSchedule, minDomains: 2},
+		{maxSkew: 1, topologyKey: topology.kubernetes.io/zone, whenUnsatisfiable: ScheduleAnyway},
+		{maxSkew: 2, topologyKey: kubernetes.io/hostname, whenUnsatisfiable: ScheduleAnyway, matchLabelKeys: [pod-template-hash]}]}}`,
+	},
+	{
+		"an affinity", `spec: {scheduling: {priorityClassName: system-cluster-critical, affinity: {nodeAffinity: {
+		preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists}]}}]}}}}`,
+	},
+	{"a rollout that stops all pods first", "spec: {updateStrategy: {type: Recreate}}"},
+	{"a rollout with its defaults", "spec: {updateStrategy: {}}"},
+	{"a rollout by percentages", "spec: {updateStrategy: {maxSurge: 100%, maxUnavailable: 25%}}"},
+	{"a rollout without a pod more", "spec: {updateStrategy: {maxSurge: 0, maxUnavailable: 1}}"},
+	{"a rollout with a thousand pods more", "spec: {updateStrategy: {maxSurge: 1000, maxUnavailable: 0%}}"},
+	{
+		"callers of every kind", `spec: {network: {ingress: Listed, ingressFrom: [{podSelector: {matchLabels: {app: agent}}}, {namespaceSelector: {}},
+		{namespaceSelector: {}, podSelector: {}}, {ipBlock: {cidr: 10.0.0.0/8, except: [10.1.0.0/16]}}, {ipBlock: {cidr: 'fd00::/8'}}]}}`,
+	},
+	{"no callers but the operator", "spec: {network: {ingress: Listed}}"},
+	{
+		"destinations and ports", `spec: {network: {egressTo: [{ipBlock: {cidr: 192.0.2.7/32}}, {podSelector: {}}],
+		egressPorts: [{port: 443}, {protocol: UDP, port: 8000, endPort: 8999}, {port: 1, endPort: 1}]}}`,
+	},
+	{"lists that are given and empty", "spec: {network: {ingressFrom: [], egressTo: [], egressPorts: []}, command: [], args: [], env: []}"},
+	{"a deep path of an inline configuration", "spec: {config: {inline: {a: {b: {c: {d: {e: {f: [[[[1]]]]}}}}}}}}"},
+}

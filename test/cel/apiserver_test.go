@@ -1,0 +1,91 @@
+// Package cel holds the CRDs to what they promise, against a real API server: which objects are accepted, which are
+// refused and with what words, what is defaulted, and that every example of the documentation is valid.
+//
+// It guarantees that no rule of a schema goes untested: TestEveryRuleRefusesSomething fails for a rule, and for a limit,
+// that no case provokes.
+package cel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const (
+	crdFolder = "../../config/crds"
+	namespace = "default"
+)
+
+// api talks to the API server that all tests of this package share. It refuses fields that are not in the schema.
+var api client.Client
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(code)
+}
+
+// run starts one API server, with the CRDs, for all tests. ENVTEST_EMULATED_VERSION, for example 1.34, lets it behave as
+// an older Kubernetes.
+func run(m *testing.M) (code int, err error) {
+	assets := os.Getenv("KUBEBUILDER_ASSETS")
+	if assets == "" {
+		return 0, errors.New("KUBEBUILDER_ASSETS is not set: it names the folder with etcd and kube-apiserver; `make test-cel` builds them and sets it")
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		CRDDirectoryPaths:     []string{crdFolder},
+		ErrorIfCRDPathMissing: true,
+		UseExistingCluster:    new(bool),
+	}
+	if version := os.Getenv("ENVTEST_EMULATED_VERSION"); version != "" {
+		env.ControlPlane.GetAPIServer().Configure().Append("emulated-version", version)
+	}
+	config, err := env.Start()
+	if err != nil {
+		return 0, fmt.Errorf("start the API server of %s and install the CRDs of %s: %w", assets, crdFolder, errors.Join(err, env.Stop()))
+	}
+	defer func() { err = errors.Join(err, env.Stop()) }()
+	config.QPS = -1
+	plain, err := client.New(config, client.Options{Scheme: scheme.Scheme})
+	if err != nil {
+		return 0, fmt.Errorf("make a client: %w", err)
+	}
+	api = client.WithFieldValidation(plain, metav1.FieldValidationStrict)
+	if err := prepare(context.Background()); err != nil {
+		return 0, err
+	}
+	return m.Run(), nil
+}
+
+// subject is the name of an MCPServer that exists, for cases of its status.
+const subject = "subject"
+
+// prepare makes what the tests find: the namespace of the samples, and the subject.
+func prepare(ctx context.Context) error {
+	samples := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mcp-system"}}
+	if err := api.Create(ctx, samples); err != nil {
+		return fmt.Errorf("create namespace %q: %w", samples.Name, err)
+	}
+	server := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"image": "example.com/server:1"}}}
+	server.SetAPIVersion("mcp.operator/v1alpha1")
+	server.SetKind("MCPServer")
+	server.SetNamespace(namespace)
+	server.SetName(subject)
+	if err := api.Create(ctx, server); err != nil {
+		return fmt.Errorf("create MCPServer %q: %w", subject, err)
+	}
+	return nil
+}

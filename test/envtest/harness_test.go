@@ -1,0 +1,294 @@
+// Package envtest tells the story of an MCPServer on a real API server, without a kubelet: what is written, what heals, what
+// is left alone. Writes are counted, not timed.
+package envtest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/controller"
+	"github.com/mcp-operator/mcp-operator/internal/controller/mcpserver"
+	"github.com/mcp-operator/mcp-operator/internal/operator"
+)
+
+const operatorNamespace = "mcp-operator-system"
+
+var (
+	apiConfig *rest.Config
+	scheme    *runtime.Scheme
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	if os.Getenv("KUBEBUILDER_ASSETS") == "" {
+		fmt.Fprintln(os.Stderr, "KUBEBUILDER_ASSETS is not set: run this through make test-envtest, which builds etcd and kube-apiserver first")
+		return 1
+	}
+	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(logFile())))
+	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crds"}, ErrorIfCRDPathMissing: true}
+	if version := os.Getenv("ENVTEST_EMULATED_VERSION"); version != "" {
+		env.ControlPlane.GetAPIServer().Configure().Append("emulated-version", version)
+	}
+	var err error
+	if apiConfig, err = env.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "start the API server:", err)
+		return 1
+	}
+	defer func() {
+		if err := env.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, "stop the API server:", err)
+		}
+	}()
+	apiConfig.QPS = -1
+	if scheme, err = operator.Scheme(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// logFile is where the manager's log goes: a file named by ENVTEST_LOG, else nowhere.
+func logFile() *os.File {
+	name := os.Getenv("ENVTEST_LOG")
+	if name == "" {
+		name = os.DevNull
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		panic(err)
+	}
+	return f
+}
+
+// counter counts the operator's requests by verb and resource.
+type counter struct {
+	mu     sync.Mutex
+	writes []string
+	reads  []string
+}
+
+func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		line := req.Method + " " + req.URL.Path
+		c.mu.Lock()
+		switch {
+		case strings.Contains(line, "/leases"), strings.Contains(line, "/events"):
+		case req.Method != http.MethodGet:
+			c.writes = append(c.writes, line)
+		case req.URL.Query().Get("watch") == "":
+			c.reads = append(c.reads, line)
+		}
+		c.mu.Unlock()
+		return next.RoundTrip(req)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// take returns the writes since the last call.
+func (c *counter) take() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.writes
+	c.writes, c.reads = nil, nil
+	return taken
+}
+
+func (c *counter) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.writes)
+}
+
+// fixture is a namespace, a client, and a running operator.
+type fixture struct {
+	t         *testing.T
+	ctx       context.Context
+	namespace string
+	client    client.Client
+	counter   *counter
+	stop      func()
+}
+
+// start starts an operator. pods is where its prober gets when it dials a pod; nil dials pod addresses.
+func start(t *testing.T, pods *dialer) *fixture {
+	t.Helper()
+	c, err := client.New(apiConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t: t, ctx: t.Context(), client: c}
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
+	f.create(ns)
+	f.namespace = ns.Name
+	f.run(pods)
+	return f
+}
+
+// run starts the operator, again if it was stopped.
+func (f *fixture) run(pods *dialer) {
+	f.t.Helper()
+	f.counter = &counter{}
+	config := rest.CopyConfig(apiConfig)
+	config.Wrap(f.counter.wrap)
+	cacheOptions, err := controller.CacheOptions()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	cacheOptions.ReaderFailOnMissingInformer = true
+	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Scheme: scheme, Cache: cacheOptions,
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Metrics:    metricsserver.Options{BindAddress: "0"},
+		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	r := &controller.MCPServerReconciler{
+		Client: mgr.GetClient(), Scheme: scheme, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("mcp-operator"),
+	}
+	settings := mcpserver.Settings{OperatorNamespace: operatorNamespace, HashKey: []byte("a key for tests of 32 bytes.....")}
+	if pods != nil {
+		settings.ProbeTransport = pods.transport
+	}
+	r.Configure(settings)
+	if err := r.SetupWithManager(mgr); err != nil {
+		f.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(f.ctx)
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	if !mgr.GetCache().WaitForCacheSync(ctx) {
+		f.t.Fatal("caches were not filled")
+	}
+	stopped := sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			f.t.Errorf("manager: %v", err)
+		}
+	})
+	f.stop = stopped
+	f.t.Cleanup(stopped)
+}
+
+func (f *fixture) create(obj client.Object) {
+	f.t.Helper()
+	if err := f.client.Create(f.ctx, obj); err != nil {
+		f.t.Fatalf("create %T: %v", obj, err)
+	}
+}
+
+// server returns an MCPServer that has what is required.
+func (f *fixture) server(name string) *mcpv1alpha1.MCPServer {
+	return &mcpv1alpha1.MCPServer{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
+		Spec:       mcpv1alpha1.MCPServerSpec{Image: "registry.example.com/server:1"},
+	}
+}
+
+func (f *fixture) get(obj client.Object, name string) error {
+	return f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, obj)
+}
+
+// edit changes an object as a person would.
+func (f *fixture) edit(obj client.Object, name string, change func()) {
+	f.t.Helper()
+	if err := f.get(obj, name); err != nil {
+		f.t.Fatal(err)
+	}
+	before := obj.DeepCopyObject().(client.Object)
+	change()
+	if err := f.client.Patch(f.ctx, obj, client.MergeFrom(before)); err != nil {
+		f.t.Fatalf("edit %T %s: %v", obj, name, err)
+	}
+}
+
+// eventually waits until check returns nil. The deadline is five times what is promised.
+func (f *fixture) eventually(what string, check func() error) {
+	f.t.Helper()
+	var last error
+	begin := time.Now()
+	err := wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = check()
+		return last == nil, nil
+	})
+	if err != nil {
+		f.t.Fatalf("%s: not within 30 s: %v", what, last)
+	}
+	f.t.Logf("%s: after %v", what, time.Since(begin).Round(time.Millisecond))
+}
+
+// quiet waits until the operator wrote nothing for a second, and returns what it wrote before.
+func (f *fixture) quiet() []string {
+	f.t.Helper()
+	last, since := f.counter.count(), time.Now()
+	err := wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		if n := f.counter.count(); n != last {
+			last, since = n, time.Now()
+		}
+		return time.Since(since) > time.Second, nil
+	})
+	if err != nil {
+		f.t.Fatalf("the operator goes on writing: %v", f.counter.take())
+	}
+	return f.counter.take()
+}
+
+// condition waits for a condition of a server.
+func (f *fixture) condition(name, conditionType string, status metav1.ConditionStatus, reason string) *mcpv1alpha1.MCPServer {
+	f.t.Helper()
+	server := &mcpv1alpha1.MCPServer{}
+	f.eventually(fmt.Sprintf("%s: %s=%s/%s", name, conditionType, status, reason), func() error {
+		if err := f.get(server, name); err != nil {
+			return err
+		}
+		for _, c := range server.Status.Conditions {
+			if c.Type == conditionType {
+				if c.Status == status && c.Reason == reason {
+					return nil
+				}
+				return fmt.Errorf("is %s/%s: %s", c.Status, c.Reason, c.Message)
+			}
+		}
+		return fmt.Errorf("there is no condition %s", conditionType)
+	})
+	return server
+}
+
+// rolledOut plays the Deployment controller and the kubelet: the Deployment is observed, with so many ready replicas.
+func (f *fixture) rolledOut(name string, ready int32) {
+	f.t.Helper()
+	d := &appsv1.Deployment{}
+	f.eventually("Deployment "+name, func() error { return f.get(d, name) })
+	d.Status = appsv1.DeploymentStatus{
+		ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, ReadyReplicas: ready, AvailableReplicas: ready,
+	}
+	if err := f.client.Status().Update(f.ctx, d); err != nil {
+		f.t.Fatal(err)
+	}
+}

@@ -108,6 +108,23 @@ func TestACheckSeesThatTheServerChanged(t *testing.T) {
 	}
 }
 
+func TestASessionOfARefusedHandshakeIsNotUsed(t *testing.T) {
+	t.Parallel()
+	server := mcptest.Serve(t, mcptest.Legacy(mcptest.Script{"initialize": func(w http.ResponseWriter, call mcptest.Call) {
+		w.Header().Set("Mcp-Session-Id", mcptest.Session)
+		mcptest.Raw(w, http.StatusOK, jsonType,
+			`{"jsonrpc":"2.0","id":`+call.ID+`,"error":{"code":-32602,"message":"no","data":{"supported":["2025-06-18"]}}}`)
+	}}))
+	if err := client.Check(t.Context(), target(server), &mcp.Result{ProtocolVersion: "2025-11-25"}); mcp.ReasonOf(err) != mcp.ProtocolError {
+		t.Errorf("error %v", err)
+	}
+	for _, r := range server.Requests() {
+		if session := r.Header.Get("Mcp-Session-Id"); session != "" && r.HTTPMethod != http.MethodDelete {
+			t.Errorf("%s was sent with session %q", r.RPCMethod, session)
+		}
+	}
+}
+
 func TestACheckWithoutALastResultDetects(t *testing.T) {
 	t.Parallel()
 	if err := client.Check(t.Context(), target(mcptest.Serve(t, mcptest.Legacy(nil))), nil); err != nil {

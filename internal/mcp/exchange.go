@@ -180,10 +180,6 @@ func (p *prober) read(ctx context.Context, x exchange, resp *http.Response) (rpc
 		mediaType = ""
 	}
 	body := &limitedBody{in: resp.Body, left: p.limits.BodyBytes}
-	if resp.StatusCode >= http.StatusBadRequest {
-		// Only a short refusal is of interest: the status says the rest.
-		body.left = min(body.left, maxRefusalBytes)
-	}
 	switch {
 	case mediaType == "text/event-stream" && resp.StatusCode < http.StatusBadRequest:
 		return p.readEvents(ctx, x.id, body)
@@ -192,9 +188,6 @@ func (p *prober) read(ctx context.Context, x exchange, resp *http.Response) (rpc
 	}
 	return rpcMessage{}, errMediaType
 }
-
-// maxRefusalBytes is how much of the body of a 4xx or 5xx is read.
-const maxRefusalBytes = 64 << 10
 
 // readMessage reads one message of the declared length, -1 if that is unknown.
 func (p *prober) readMessage(id int, declared int64, body *limitedBody) (rpcMessage, error) {

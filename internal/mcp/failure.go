@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
 	"syscall"
 )
 
@@ -28,9 +27,6 @@ func (p *prober) transportFailure(ctx context.Context, step string, err error) *
 	}
 	if progress.tlsErr != nil && ctx.Err() == nil {
 		return p.tlsFailure(progress.tlsErr)
-	}
-	if errors.Is(err, http.ErrSchemeMismatch) {
-		return p.tlsFailure(err)
 	}
 	if ctx.Err() != nil {
 		return p.timeFailure(ctx, step)
@@ -104,7 +100,7 @@ func (p *prober) tlsFailure(err error) *Error {
 		why = "its certificate has expired or is not valid yet."
 	case errors.As(err, &invalid):
 		why = "its certificate is not valid."
-	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
+	case errors.As(err, &record):
 		why = "it does not speak TLS on this port: the URL should begin with http."
 	case errors.As(err, &network) && network.Timeout():
 		why = fmt.Sprintf("the TLS handshake did not end within %s.", p.limits.Connect)

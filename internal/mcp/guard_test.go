@@ -47,6 +47,9 @@ var addresses = []struct {
 
 	{"::ffff:127.0.0.1", false, false},
 	{"::ffff:169.254.169.254", false, false},
+	{"::ffff:100.100.100.200", false, false},
+	{"::ffff:0.1.2.3", false, false},
+	{"fd00:ec2::254%eth0", false, false},
 	{"::127.0.0.1", false, false},
 	{"::ffff:0:127.0.0.1", false, false},
 	{"64:ff9b::127.0.0.1", false, false},

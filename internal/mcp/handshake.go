@@ -29,10 +29,6 @@ type prober struct {
 	unconfirmed bool // the server waits for notifications/initialized
 }
 
-// maxSessions bounds how many sessions of one probe are remembered: as many as
-// a handshake has requests.
-const maxSessions = 8
-
 // handshake finds the protocol version and fills the result with what the
 // server says about itself. Servers without sessions are asked first: such a
 // request does no harm to others, which refuse it or say what they speak.
@@ -152,7 +148,6 @@ func (p *prober) sendInitialize(ctx context.Context, version string) (reply, err
 		return r, err
 	}
 	p.remember(r.session)
-	p.session = r.session
 	if r.status == http.StatusForbidden {
 		if err := p.hostRefused(ctx, p.known[0]); err != nil {
 			return r, err
@@ -180,7 +175,7 @@ func (p *prober) initialized(r reply) error {
 	if !slices.Contains(p.result.ProtocolVersions, version) {
 		p.result.ProtocolVersions = tidyVersions(append(p.result.ProtocolVersions, version))
 	}
-	p.result.Stateful = r.session != ""
+	p.session, p.result.Stateful = r.session, r.session != ""
 	p.identify(f[3], f[1], f[2])
 	p.unconfirmed = true
 	return nil
@@ -266,8 +261,6 @@ func (p *prober) recheck(ctx context.Context, last *Result) error {
 	}
 	err := p.initialize(ctx, last.ProtocolVersion)
 	if oneOf(err, ProtocolError, NotMCP, NotFound, MethodNotAllowed) {
-		p.session = ""
-		*p.result = Result{}
 		return p.handshake(ctx)
 	}
 	return err

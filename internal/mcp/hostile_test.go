@@ -94,7 +94,7 @@ func TestABearerChallengeIsNoFailure(t *testing.T) {
 		want    *mcp.Result
 	}{
 		"before the handshake": {
-			mcptest.Unauthorized(`Basic realm="x"`, "Negotiate abc==, "+challenge),
+			mcptest.Unauthorized(`Basic realm="x", resource_metadata="https://other.example"`, "Negotiate abc==, "+challenge),
 			&mcp.Result{AuthRequired: true, ResourceMetadata: metadata},
 		},
 		"without metadata": {mcptest.Unauthorized("bearer"), &mcp.Result{AuthRequired: true}},

@@ -140,6 +140,23 @@ func TestCanonicalJSON(t *testing.T) {
 	}
 }
 
+func TestADigestCostsNoMoreThanItsBudget(t *testing.T) {
+	t.Parallel()
+	payload := strings.Repeat("0,", 500) + "0"
+	for name, text := range map[string]string{
+		"arrays":  strings.Repeat("[", 20) + payload + strings.Repeat("]", 20),
+		"objects": strings.Repeat(`{"a":`, 20) + "[" + payload + "]" + strings.Repeat("}", 20),
+	} {
+		tool := mustParse(t, `{"name":"a","inputSchema":`+text+`}`)
+		if _, err := newDigester(10_000).tool(tool); !errors.Is(err, errBudget) {
+			t.Errorf("%s over the budget: %v", name, err)
+		}
+		if _, err := newDigester(40_000).tool(tool); err != nil {
+			t.Errorf("%s within it: %v", name, err)
+		}
+	}
+}
+
 func TestADigestCoversTheDefinitionAlone(t *testing.T) {
 	t.Parallel()
 	digest := func(text string) [32]byte {

@@ -288,24 +288,14 @@ func TestASessionIsEndedAlsoWhenTheCallerGivesUp(t *testing.T) {
 	}
 }
 
-func TestOneConnectionCarriesAProbe(t *testing.T) {
+func TestA403IsTriedOnceAsALocalCaller(t *testing.T) {
 	t.Parallel()
-	peers := make(chan string, 16)
-	stream := func(w http.ResponseWriter, call mcptest.Call, result string) {
-		peers <- call.Request.RemoteAddr
-		mcptest.Raw(w, http.StatusOK, "text/event-stream", "event: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":"+call.ID+",\"result\":"+result+"}\n\n")
+	server := mcptest.Serve(t, mcptest.Status(http.StatusForbidden))
+	_, err := client.Probe(t.Context(), target(server))
+	if got := mcp.ReasonOf(err); got != mcp.Forbidden {
+		t.Errorf("reason %q", got)
 	}
-	server := mcptest.Serve(t, mcptest.Legacy(mcptest.Script{
-		"initialize": func(w http.ResponseWriter, call mcptest.Call) {
-			w.Header().Set("Mcp-Session-Id", mcptest.Session)
-			stream(w, call, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`)
-		},
-		"tools/list": func(w http.ResponseWriter, call mcptest.Call) { stream(w, call, `{"tools":[]}`) },
-	}))
-	if _, err := client.Probe(t.Context(), target(server)); err != nil {
-		t.Fatal(err)
-	}
-	if first, second := <-peers, <-peers; first != second {
-		t.Errorf("initialize came from %s, tools/list from %s: behind a Service that may be another replica", first, second)
+	if diff := cmp.Diff([]string{"server/discover", "server/discover", "initialize"}, server.Calls()); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }

@@ -2,7 +2,9 @@ package mcp_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"testing"
@@ -150,6 +152,79 @@ func TestAnUnansweredConnectTakesTwoSeconds(t *testing.T) {
 		}
 		if took := time.Since(start); took != 2*time.Second {
 			t.Errorf("took %v", took)
+		}
+	})
+}
+
+func TestADialDoesNotOutliveItsProbe(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan struct{})
+		c := &mcp.Client{Limits: mcp.Limits{Request: time.Second, Connect: time.Hour}}
+		_, err := c.Probe(t.Context(), mcp.Target{URL: "http://x/", Transport: dialing(func(ctx context.Context) (net.Conn, error) {
+			defer close(ended)
+			<-ctx.Done()
+			return nil, ctx.Err()
+		})})
+		if got := mcp.ReasonOf(err); got != mcp.Timeout {
+			t.Errorf("reason %q: %v", got, err)
+		}
+		synctest.Wait()
+		select {
+		case <-ended:
+		default:
+			t.Error("the dial goes on")
+		}
+	})
+}
+
+func TestALateConnectionIsClosed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		late := make(chan struct{})
+		c := &mcp.Client{Limits: mcp.Limits{Request: time.Second, Connect: time.Hour}}
+		_, err := c.Probe(t.Context(), mcp.Target{URL: "http://x/", Transport: dialing(func(context.Context) (net.Conn, error) {
+			<-late
+			return ours, nil
+		})})
+		if got := mcp.ReasonOf(err); got != mcp.Timeout {
+			t.Errorf("reason %q: %v", got, err)
+		}
+		close(late)
+		if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("reading from the other end: %v", err)
+		}
+	})
+}
+
+func TestOneConnectionCarriesAProbe(t *testing.T) {
+	t.Parallel()
+	// The end of the stream comes a moment after the response.
+	stream := func(w http.ResponseWriter, call mcptest.Call, result string) {
+		mcptest.Raw(w, http.StatusOK, eventType, "data: {\"jsonrpc\":\"2.0\",\"id\":"+call.ID+",\"result\":"+result+"}\n\n")
+		_ = http.NewResponseController(w).Flush()
+		<-time.After(10 * time.Millisecond)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		server := mcptest.Pipe(t, mcptest.Legacy(mcptest.Script{
+			"initialize": func(w http.ResponseWriter, call mcptest.Call) {
+				w.Header().Set("Mcp-Session-Id", mcptest.Session)
+				stream(w, call, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}}}`)
+			},
+			"tools/list": func(w http.ResponseWriter, call mcptest.Call) { stream(w, call, `{"tools":[]}`) },
+		}))
+		transport := server.Transport()
+		dial, dials := transport.DialContext, 0
+		transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+			dials++
+			return dial(ctx, network, address)
+		}
+		if _, err := client.Probe(t.Context(), mcp.Target{URL: server.URL, Transport: transport}); err != nil {
+			t.Fatal(err)
+		}
+		if dials != 1 {
+			t.Errorf("%d connections: behind a Service each may lead to another replica", dials)
 		}
 	})
 }

@@ -71,6 +71,12 @@ var badServers = map[string]verdict{
 		mcp.TooLarge,
 		"The header of the server's answer to server/discover is larger than 65536 bytes.",
 	},
+	"header beyond the total": {
+		mcptest.HugeHeader(1 << 15),
+		mcp.Limits{TotalBytes: 1 << 14},
+		mcp.TooLarge,
+		"The server sent more than 16384 bytes in total; the last step was server/discover.",
+	},
 	"huge event": {
 		mcptest.Endless(eventType, "data: ", strings.Repeat("a", 1<<16)),
 		mcp.Limits{},

@@ -15,21 +15,18 @@ import (
 var errTotalBytes = errors.New("the server sent more than allowed in total")
 
 // wire is the transport of one Probe or Check. It makes connections of its own
-// and closes all of them at the end, counts what they read, and remembers how
+// and leaves none behind, counts what they read, and remembers how
 // far a request came, since the errors of net/http do not tell.
 type wire struct {
 	http   *http.Transport
 	limits Limits
 
 	mu       sync.Mutex
-	open     map[*ending]struct{} // dials and connections; nil once closed
-	total    int64                // bytes read since the start
-	received int64                // bytes read since the request was begun
-	tlsErr   error                // how the last TLS handshake failed
+	closed   bool
+	total    int64 // bytes read since the start
+	received int64 // bytes read since the request was begun
+	tlsErr   error // how the last TLS handshake failed
 }
-
-// ending ends a dial or a connection.
-type ending struct{ end func() }
 
 // errWireClosed is the error of a dial that was still going on at the end.
 var errWireClosed = errors.New("the probe is over")
@@ -43,7 +40,7 @@ func (e *dialError) Unwrap() error { return e.err }
 // newWire takes DialContext and TLSClientConfig of base, and nothing else: no
 // proxy, no compression, no idle connection of somebody else. HTTP/1.1 only.
 func newWire(base *http.Transport, limits Limits) *wire {
-	w := &wire{limits: limits, open: map[*ending]struct{}{}}
+	w := &wire{limits: limits}
 	dial := (&net.Dialer{}).DialContext
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if base != nil && base.DialContext != nil {
@@ -72,53 +69,26 @@ func newWire(base *http.Transport, limits Limits) *wire {
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
 func (w *wire) dial(ctx context.Context, dial dialFunc, network, address string) (net.Conn, error) {
-	// net/http lets a dial go on after its request was given up.
 	ctx, cancel := context.WithTimeout(ctx, w.limits.Connect)
 	defer cancel()
-	dialling := &ending{end: cancel}
-	if !w.add(dialling) {
-		return nil, &dialError{err: errWireClosed}
-	}
-	defer w.remove(dialling)
 	conn, err := dial(ctx, network, address)
 	if err != nil {
 		return nil, &dialError{err: err}
 	}
-	// The verdict is known when it is closed with the wire: nobody reads from or
-	// writes to it any more.
-	counted := &countedConn{Conn: conn, wire: w, ending: &ending{end: func() { _ = conn.Close() }}}
-	if !w.add(counted.ending) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		// net/http would keep it for a request to come.
 		return nil, errors.Join(&dialError{err: errWireClosed}, conn.Close())
 	}
-	return counted, nil
+	return &countedConn{Conn: conn, wire: w}, nil
 }
 
-// add makes sure that e is ended with the wire; false if that was before.
-func (w *wire) add(e *ending) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.open == nil {
-		return false
-	}
-	w.open[e] = struct{}{}
-	return true
-}
-
-func (w *wire) remove(e *ending) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	delete(w.open, e)
-}
-
-// close ends all dials and connections.
+// close ends all connections: none is in use by then.
 func (w *wire) close() {
 	w.mu.Lock()
-	open := w.open
-	w.open = nil
+	w.closed = true
 	w.mu.Unlock()
-	for e := range open {
-		e.end()
-	}
 	w.http.CloseIdleConnections()
 }
 
@@ -157,20 +127,11 @@ func (w *wire) count(n int) bool {
 	return w.total <= w.limits.TotalBytes
 }
 
-// refill lets the server send as much again, to end sessions after a list that
-// was too long.
-func (w *wire) refill() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.total = 0
-}
-
 // countedConn is a connection of a wire.
 type countedConn struct {
 	net.Conn
 
-	wire   *wire
-	ending *ending
+	wire *wire
 }
 
 func (c *countedConn) Read(p []byte) (int, error) {
@@ -179,9 +140,4 @@ func (c *countedConn) Read(p []byte) (int, error) {
 		return 0, errTotalBytes
 	}
 	return n, err
-}
-
-func (c *countedConn) Close() error {
-	c.wire.remove(c.ending)
-	return c.Conn.Close()
 }

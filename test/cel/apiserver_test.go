@@ -14,10 +14,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
 
 const (
@@ -59,6 +60,9 @@ func run(m *testing.M) (code int, err error) {
 	}
 	defer func() { err = errors.Join(err, env.Stop()) }()
 	config.QPS = -1
+	if err := mcpv1alpha1.AddToScheme(scheme.Scheme); err != nil {
+		return 0, fmt.Errorf("register the types: %w", err)
+	}
 	plain, err := client.New(config, client.Options{Scheme: scheme.Scheme})
 	if err != nil {
 		return 0, fmt.Errorf("make a client: %w", err)
@@ -79,11 +83,10 @@ func prepare(ctx context.Context) error {
 	if err := api.Create(ctx, samples); err != nil {
 		return fmt.Errorf("create namespace %q: %w", samples.Name, err)
 	}
-	server := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"image": "example.com/server:1"}}}
-	server.SetAPIVersion("mcp.operator/v1alpha1")
-	server.SetKind("MCPServer")
-	server.SetNamespace(namespace)
-	server.SetName(subject)
+	server := &mcpv1alpha1.MCPServer{
+		ObjectMeta: metav1.ObjectMeta{Name: subject, Namespace: namespace},
+		Spec:       mcpv1alpha1.MCPServerSpec{Image: "registry.example.com/team/server:1.2.3"},
+	}
 	if err := api.Create(ctx, server); err != nil {
 		return fmt.Errorf("create MCPServer %q: %w", subject, err)
 	}

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
 
 func TestDefaultsAreSet(t *testing.T) {
@@ -89,34 +91,40 @@ func TestCRDsFitIntoAnAnnotation(t *testing.T) {
 
 func TestScaleIsReadAndWritten(t *testing.T) {
 	t.Parallel()
-	object := created(t, "spec: {replicas: 2}")
-	object.Object["status"] = map[string]any{"replicas": int64(1), "selector": "mcp.operator/server=demo"}
-	if err := api.Status().Update(t.Context(), object); err != nil {
+	server := &mcpv1alpha1.MCPServer{
+		ObjectMeta: metav1.ObjectMeta{Name: "scaled", Namespace: namespace},
+		Spec:       mcpv1alpha1.MCPServerSpec{Image: "registry.example.com/team/server:1.2.3", Replicas: new(int32(2))},
+	}
+	if err := api.Create(t.Context(), server); err != nil {
+		t.Fatal(err)
+	}
+	deleteLater(t, server)
+	want := autoscalingv1.ScaleStatus{Replicas: 1, Selector: "mcp.operator/server=scaled"}
+	server.Status.Replicas, server.Status.Selector = want.Replicas, want.Selector
+	if err := api.Status().Update(t.Context(), server); err != nil {
 		t.Fatal(err)
 	}
 	scale := &autoscalingv1.Scale{}
-	if err := api.SubResource("scale").Get(t.Context(), object, scale); err != nil {
+	if err := api.SubResource("scale").Get(t.Context(), server, scale); err != nil {
 		t.Fatal(err)
 	}
-	want := autoscalingv1.ScaleStatus{Replicas: 1, Selector: "mcp.operator/server=demo"}
 	if scale.Spec.Replicas != 2 || scale.Status != want {
 		t.Errorf("scale is %+v %+v, want 2 replicas asked for and %+v", scale.Spec, scale.Status, want)
 	}
 	for _, replicas := range []int32{0, 7} {
 		scale.Spec.Replicas = replicas
-		if err := api.SubResource("scale").Update(t.Context(), object, client.WithSubResourceBody(scale)); err != nil {
+		if err := api.SubResource("scale").Update(t.Context(), server, client.WithSubResourceBody(scale)); err != nil {
 			t.Fatal(err)
 		}
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+		if err := api.Get(t.Context(), client.ObjectKeyFromObject(server), server); err != nil {
 			t.Fatal(err)
 		}
-		got, _, err := unstructured.NestedInt64(object.Object, "spec", "replicas")
-		if err != nil || got != int64(replicas) {
-			t.Errorf("spec.replicas is %d (%v) after scaling to %d", got, err, replicas)
+		if diff := cmp.Diff(&replicas, server.Spec.Replicas); diff != "" {
+			t.Errorf("spec.replicas after scaling to %d (-want +got):\n%s", replicas, diff)
 		}
 	}
 	scale.Spec.Replicas = 1001
-	err := api.SubResource("scale").Update(t.Context(), object, client.WithSubResourceBody(scale))
+	err := api.SubResource("scale").Update(t.Context(), server, client.WithSubResourceBody(scale))
 	if !apierrors.IsInvalid(err) {
 		t.Errorf("scaling to 1001 is answered with %v, want it refused as invalid", err)
 	}
@@ -151,25 +159,11 @@ func TestConfigIsReplacedAsAWhole(t *testing.T) {
 	}
 }
 
-// created stores an object until the test ends, under a name of its own.
-func created(t *testing.T, change string) *unstructured.Unstructured {
+// deleteLater removes what a test stored.
+func deleteLater(t *testing.T, object client.Object) {
 	t.Helper()
-	object := changed(t, change)
-	object.SetName("")
-	object.SetGenerateName("demo-")
-	if err := api.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
-	deleteLater(t, object)
-	return object
-}
-
-func deleteLater(t *testing.T, object *unstructured.Unstructured) {
-	t.Helper()
-	object = object.DeepCopy()
 	t.Cleanup(func() {
-		policy := client.PropagationPolicy(metav1.DeletePropagationBackground)
-		if err := api.Delete(context.WithoutCancel(t.Context()), object, policy); client.IgnoreNotFound(err) != nil {
+		if err := api.Delete(context.WithoutCancel(t.Context()), object); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
 		}
 	})

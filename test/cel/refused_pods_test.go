@@ -28,7 +28,10 @@ var refusedPods = []refused{
 	{"a liveness probe succeeds once", "spec: {probes: {liveness: {successThreshold: 2}}}", "spec.probes.liveness", "1 for a liveness probe"},
 	{"a startup probe succeeds at least once", "spec: {probes: {startup: {successThreshold: 0}}}", "spec.probes.startup.successThreshold", "equal to 1"},
 	{"a liveness probe succeeds at least once", "spec: {probes: {liveness: {successThreshold: 0}}}", "spec.probes.liveness.successThreshold", "equal to 1"},
-	{"a startup probe does not succeed 101 times", "spec: {probes: {startup: {successThreshold: 101}}}", "spec.probes.startup.successThreshold", "equal to 100"},
+	{
+		"a startup probe does not succeed 101 times", "spec: {probes: {startup: {successThreshold: 101}}}",
+		"spec.probes.startup.successThreshold", "equal to 100",
+	},
 	{
 		"a liveness probe does not succeed 101 times", "spec: {probes: {liveness: {successThreshold: 101}}}",
 		"spec.probes.liveness.successThreshold", "equal to 100",
@@ -83,7 +86,8 @@ var refusedPlacements = []refused{
 		"spec.scheduling.topologySpreadConstraints", "topologyKey must not be empty",
 	},
 	{
-		"a spread that cannot be has a consequence", "spec: {scheduling: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Maybe}]}}",
+		"a spread that cannot be has a consequence",
+		"spec: {scheduling: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: Maybe}]}}",
 		"spec.scheduling.topologySpreadConstraints", "whenUnsatisfiable must be",
 	},
 	{

@@ -135,7 +135,8 @@ func limitsOf(path string, node *schemaNode) []constraint {
 		list = append(list, constraint{strings.TrimPrefix(path+"."+name, "."), "required", metav1.CauseTypeFieldValueRequired, "Required value"})
 	}
 	if node.Minimum != nil {
-		add(fmt.Sprintf("minimum %.0f", *node.Minimum), metav1.CauseTypeFieldValueInvalid, fmt.Sprintf("should be greater than or equal to %.0f", *node.Minimum))
+		add(fmt.Sprintf("minimum %.0f", *node.Minimum), metav1.CauseTypeFieldValueInvalid,
+			fmt.Sprintf("should be greater than or equal to %.0f", *node.Minimum))
 	}
 	if node.Maximum != nil {
 		add(fmt.Sprintf("maximum %.0f", *node.Maximum), metav1.CauseTypeFieldValueInvalid, fmt.Sprintf("should be less than or equal to %.0f", *node.Maximum))

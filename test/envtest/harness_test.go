@@ -48,6 +48,7 @@ func run(m *testing.M) int {
 	}
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(logFile())))
 	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crds"}, ErrorIfCRDPathMissing: true}
+	env.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
 	if version := os.Getenv("ENVTEST_EMULATED_VERSION"); version != "" {
 		env.ControlPlane.GetAPIServer().Configure().Append("emulated-version", version)
 	}
@@ -212,7 +213,9 @@ func (f *fixture) server(name string) *mcpv1alpha1.MCPServer {
 }
 
 func (f *fixture) get(obj client.Object, name string) error {
-	return f.client.Get(f.ctx, client.ObjectKey{Namespace: f.namespace, Name: name}, obj)
+	key := nameOf(name)
+	key.Namespace = f.namespace
+	return f.client.Get(f.ctx, key, obj)
 }
 
 // edit changes an object as a person would.
@@ -292,3 +295,5 @@ func (f *fixture) rolledOut(name string, ready int32) {
 		f.t.Fatal(err)
 	}
 }
+
+func nameOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }

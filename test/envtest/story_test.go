@@ -133,6 +133,30 @@ func TestForeignObjectsAreNotTouchedAndTheServerHealsWhenTheyGo(t *testing.T) {
 	f.condition("taken", "Applied", metav1.ConditionTrue, "Applied")
 }
 
+func TestTheOrphansOfADeletedServerAreAdopted(t *testing.T) {
+	f := start(t, nil)
+	f.create(f.server("reborn"))
+	f.condition("reborn", "Applied", metav1.ConditionTrue, "Applied")
+	deployment := &appsv1.Deployment{}
+	if err := f.get(deployment, "reborn"); err != nil {
+		t.Fatal(err)
+	}
+	// There is no garbage collector here, so the children stay, as after kubectl delete --cascade=orphan.
+	if err := f.client.Delete(f.ctx, f.server("reborn")); err != nil {
+		t.Fatal(err)
+	}
+	server := f.server("reborn")
+	f.create(server)
+	f.condition("reborn", "Applied", metav1.ConditionTrue, "Applied")
+	uid := deployment.UID
+	if err := f.get(deployment, "reborn"); err != nil {
+		t.Fatal(err)
+	}
+	if deployment.UID != uid || !metav1.IsControlledBy(deployment, server) || len(deployment.OwnerReferences) != 1 {
+		t.Errorf("not adopted: UID %s, owners %v", deployment.UID, deployment.OwnerReferences)
+	}
+}
+
 func TestMissingReferencesHealByThemselvesAndChangesRollPods(t *testing.T) {
 	f := start(t, nil)
 	server := f.server("late")

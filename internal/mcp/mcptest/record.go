@@ -43,6 +43,7 @@ func ServeTLS(tb testing.TB, handler http.Handler) *Server {
 	s := &Server{}
 	s.http = httptest.NewUnstartedServer(s.record(handler))
 	s.http.Config.ErrorLog = discardLog()
+	s.http.EnableHTTP2 = true
 	s.http.StartTLS()
 	s.URL = s.http.URL + "/mcp"
 	tb.Cleanup(s.http.Close)

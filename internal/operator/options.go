@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"go.uber.org/zap/zapcore"
@@ -48,7 +49,8 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 	flags.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "DNS `domain` of the cluster")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "`address` to serve metrics on; 0 serves none")
 	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, to callers that the API server authenticates and authorizes")
-	flags.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "", "`folder` with tls.crt and tls.key for the metrics, read again when they change (default: a self-signed certificate)")
+	flags.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "",
+		"`folder` with tls.crt and tls.key for the metrics, read again when they change (default: a self-signed certificate)")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`address` to serve /healthz and /readyz on; 0 serves none")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "act only while holding a lease, so that several operators can run")
 	flags.IntVar(&o.Workers, "workers", 16, "`number` of objects that are reconciled at once")
@@ -129,8 +131,8 @@ func isAddress(address string) bool {
 	if err != nil {
 		return false
 	}
-	_, err = net.LookupPort("tcp", port)
-	return err == nil
+	number, err := strconv.ParseUint(port, 10, 16)
+	return err == nil && number > 0
 }
 
 // parseLevel turns a level's name, or a verbosity, into zap's level: verbosity n is -n.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 )
@@ -25,7 +25,7 @@ func forwarded(config *rest.Config) func(probe.Server, *probe.Pod) *http.Transpo
 	return func(_ probe.Server, pod *probe.Pod) *http.Transport {
 		return &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, address string) (net.Conn, error) {
 			if pod == nil {
-				return nil, errors.New("Services cannot be reached by port-forwarding")
+				return nil, errors.New("a Service cannot be reached by port-forwarding")
 			}
 			_, port, err := net.SplitHostPort(address)
 			if err != nil {
@@ -67,7 +67,7 @@ func openForward(config *rest.Config, pod *probe.Pod, port string) (net.Conn, er
 		return nil, fmt.Errorf("address of the API server: %w", err)
 	}
 	path := base.JoinPath("/api/v1/namespaces", url.PathEscape(pod.Namespace), "pods", url.PathEscape(pod.Name), "portforward")
-	dialer, err := portforward.NewSPDYOverWebsocketDialer(path, config)
+	dialer, err := portforward.NewSPDYOverWebsocketDialerForStreaming(path, config)
 	if err != nil {
 		return nil, fmt.Errorf("forward to pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}

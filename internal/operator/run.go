@@ -17,7 +17,6 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -79,7 +78,7 @@ func Run(ctx context.Context, o Options) error {
 		Recorder: mgr.GetEventRecorder("mcp-operator"),
 	}
 	reconciler.Configure(settings)
-	if err := reconciler.SetupWithManager(mgr); err != nil {
+	if err := reconciler.SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
 		return err
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -127,14 +126,14 @@ func newManager(config *rest.Config, o Options) (manager.Manager, error) {
 		Scheme: scheme,
 		Cache:  cacheOptions,
 		// Reads wait until the cache saw our own writes, so that nothing is written twice.
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:                       metricsOptions(o),
 		HealthProbeBindAddress:        o.HealthAddress,
 		LeaderElection:                o.LeaderElect,
 		LeaderElectionID:              LeaseName,
 		LeaderElectionNamespace:       o.Namespace,
 		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       ptr.To(20 * time.Second),
+		GracefulShutdownTimeout:       new(20 * time.Second),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)

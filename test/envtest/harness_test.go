@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
@@ -128,7 +127,7 @@ func (c *counter) count() int {
 // fixture is a namespace, a client, and a running operator.
 type fixture struct {
 	t         *testing.T
-	ctx       context.Context
+	ctx       context.Context //nolint:containedctx // a test's own, ended with it
 	namespace string
 	client    client.Client
 	counter   *counter
@@ -163,9 +162,9 @@ func (f *fixture) run(pods *dialer) {
 	cacheOptions.ReaderFailOnMissingInformer = true
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Cache: cacheOptions,
-		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: ptr.To(true)}},
+		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
 		Metrics:    metricsserver.Options{BindAddress: "0"},
-		Controller: ctrlconfig.Controller{SkipNameValidation: ptr.To(true)},
+		Controller: ctrlconfig.Controller{SkipNameValidation: new(true)},
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -224,7 +223,7 @@ func (f *fixture) edit(obj client.Object, name string, change func()) {
 	if err := f.get(obj, name); err != nil {
 		f.t.Fatal(err)
 	}
-	before := obj.DeepCopyObject().(client.Object)
+	before := obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	change()
 	if err := f.client.Patch(f.ctx, obj, client.MergeFrom(before)); err != nil {
 		f.t.Fatalf("edit %T %s: %v", obj, name, err)

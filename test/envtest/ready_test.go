@@ -16,8 +16,8 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 )
 
-// pod plays the kubelet: a pod of a server that is ready at an address.
-func (f *fixture) pod(server, name string, ready bool) *corev1.Pod {
+// readyPod plays the kubelet: a pod of a server that is ready at an address.
+func (f *fixture) readyPod(server, name string) {
 	f.t.Helper()
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace, Labels: map[string]string{"mcp-server": server, "mcp.operator/server": server}},
@@ -26,18 +26,13 @@ func (f *fixture) pod(server, name string, ready bool) *corev1.Pod {
 		}}},
 	}
 	f.create(pod)
-	status := corev1.ConditionFalse
-	if ready {
-		status = corev1.ConditionTrue
-	}
 	pod.Status = corev1.PodStatus{
 		Phase: corev1.PodRunning, PodIP: "10.0.0.1", PodIPs: []corev1.PodIP{{IP: "10.0.0.1"}},
-		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: status}},
+		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
 	}
 	if err := f.client.Status().Update(f.ctx, pod); err != nil {
 		f.t.Fatal(err)
 	}
-	return pod
 }
 
 func addressOf(t *testing.T, raw string) string {
@@ -55,14 +50,15 @@ func TestReadyFollowsTheHandshakeAndARestartWritesNothing(t *testing.T) {
 	f := start(t, pods)
 	f.create(f.server("truth"))
 	f.condition("truth", "Ready", metav1.ConditionUnknown, "Initializing")
-	f.pod("truth", "truth-a", true)
+	f.readyPod("truth", "truth-a")
 	f.rolledOut("truth", 1)
 	ready := f.condition("truth", "Ready", metav1.ConditionTrue, "Available")
 	if want := fmt.Sprintf("http://truth-svc.%s.svc.cluster.local:8080/mcp", f.namespace); ready.Status.Endpoint != want {
 		t.Errorf("endpoint %q, want %q", ready.Status.Endpoint, want)
 	}
-	if ready.Status.ServerInfo == nil || ready.Status.ToolCount == nil || len(ready.Status.Tools) != int(*ready.Status.ToolCount) || ready.Status.Tools[0].Digest == "" {
-		t.Errorf("what the handshake told is not in the status: %+v", ready.Status)
+	status := ready.Status
+	if status.ServerInfo == nil || status.ToolCount == nil || len(status.Tools) != int(*status.ToolCount) || status.Tools[0].Digest == "" {
+		t.Errorf("what the handshake told is not in the status: %+v", status)
 	}
 	if ready.Status.Phase != mcpv1alpha1.PhaseReady {
 		t.Errorf("phase %s", ready.Status.Phase)
@@ -93,7 +89,7 @@ func TestANewGenerationKeepsReadyUntilItIsVerifiedItself(t *testing.T) {
 	f := start(t, dialTo(addressOf(t, server.URL)))
 	object := f.server("rolling")
 	f.create(object)
-	f.pod("rolling", "rolling-a", true)
+	f.readyPod("rolling", "rolling-a")
 	f.rolledOut("rolling", 1)
 	f.condition("rolling", "Ready", metav1.ConditionTrue, "Available")
 
@@ -132,7 +128,7 @@ func TestAServerThatIsNotMCPNeverBecomesReady(t *testing.T) {
 	t.Cleanup(web.Close)
 	f := start(t, dialTo(addressOf(t, web.URL)))
 	f.create(f.server("web"))
-	f.pod("web", "web-a", true)
+	f.readyPod("web", "web-a")
 	f.rolledOut("web", 1)
 	server := f.condition("web", "Ready", metav1.ConditionFalse, "MCPEndpointUnavailable")
 	f.condition("web", "Verified", metav1.ConditionFalse, "NotMCP")

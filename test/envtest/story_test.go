@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -176,7 +177,7 @@ func TestMissingReferencesHealByThemselvesAndChangesRollPods(t *testing.T) {
 			return err
 		}
 		for _, c := range server.Status.Conditions {
-			if c.Type == "Accepted" && c.Message == fmt.Sprintf("Secret 'keys' (env \"TOKEN\") in namespace '%s' has no key 'token': add it, and the server goes on by itself", f.namespace) {
+			if c.Type == "Accepted" && strings.Contains(c.Message, "Secret 'keys' (env \"TOKEN\")") && strings.Contains(c.Message, "has no key 'token'") {
 				return nil
 			}
 		}
@@ -237,7 +238,7 @@ func TestInlineConfigIsAConfigMapOfOurs(t *testing.T) {
 	f.edit(server, "inline", func() { server.Spec.Config = nil })
 	f.eventually("the ConfigMap goes with the configuration", func() error {
 		if err := f.get(config, "inline-config"); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("still there (%v)", err)
+			return errors.New("still there")
 		}
 		return nil
 	})

@@ -59,7 +59,8 @@ func (a *Applier) own(ctx context.Context, owner, live client.Object) error {
 			"resource %s exists but has no controller owner; this %s is not touched: delete it, or give the %s another name", name, gvk.Kind, ref.Kind)}
 	case controller.UID != ref.UID && !isPredecessor(*controller, ref):
 		return &OwnershipConflictError{fmt.Sprintf(
-			"resource %s is owned by %s/%s (UID: %s), cannot be managed by %s %s; this %s is not touched", name, controller.Kind, controller.Name, controller.UID, ref.Kind, ref.Name, gvk.Kind)}
+			"resource %s is owned by %s/%s (UID: %s), cannot be managed by %s %s; this %s is not touched",
+			name, controller.Kind, controller.Name, controller.UID, ref.Kind, ref.Name, gvk.Kind)}
 	case !live.GetDeletionTimestamp().IsZero():
 		return &TerminatingError{fmt.Sprintf("%s %s is being deleted and will be made anew when it is gone", gvk.Kind, name)}
 	case controller.UID != ref.UID:

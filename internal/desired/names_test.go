@@ -31,7 +31,7 @@ func admittedNames(t *testing.T) []string {
 		for _, second := range parts {
 			candidates = append(candidates, first+"-"+second, first+second)
 			for _, third := range parts {
-				candidates = append(candidates, first+"-"+second+"-"+third, first+"-"+second+third)
+				candidates = append(candidates, first+"-"+second+"-"+third)
 			}
 		}
 	}
@@ -139,14 +139,15 @@ func TestVolumesHaveValidAndDistinctNames(t *testing.T) {
 
 func TestAddressIsThatOfTheService(t *testing.T) {
 	t.Parallel()
+	const service = "a-svc.mcp-system.svc.cluster.local"
 	tests := map[string]struct {
 		port         int32
 		path         string
 		host, wanted string
 	}{
-		"defaults":     {host: "a-svc.mcp-system.svc.cluster.local:8080", wanted: "http://a-svc.mcp-system.svc.cluster.local:8080/mcp"},
-		"of the user":  {port: 3000, path: "/x/y", host: "a-svc.mcp-system.svc.cluster.local:3000", wanted: "http://a-svc.mcp-system.svc.cluster.local:3000/x/y"},
-		"port of HTTP": {port: 80, path: "/", host: "a-svc.mcp-system.svc.cluster.local:80", wanted: "http://a-svc.mcp-system.svc.cluster.local:80/"},
+		"defaults":     {host: service + ":8080", wanted: "http://" + service + ":8080/mcp"},
+		"of the user":  {port: 3000, path: "/x/y", host: service + ":3000", wanted: "http://" + service + ":3000/x/y"},
+		"port of HTTP": {port: 80, path: "/", host: service + ":80", wanted: "http://" + service + ":80/"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

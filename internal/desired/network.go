@@ -82,5 +82,5 @@ func networkPort(protocol corev1.Protocol, port int32, end *int32) networkingv1.
 	if protocol == "" {
 		protocol = corev1.ProtocolTCP
 	}
-	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: ptr(intstr.FromInt32(port)), EndPort: end}
+	return networkingv1.NetworkPolicyPort{Protocol: &protocol, Port: new(intstr.FromInt32(port)), EndPort: end}
 }

@@ -34,9 +34,9 @@ func podTemplate(server *mcpv1alpha1.MCPServer, env Environment, configHash stri
 			Containers:                    []corev1.Container{container(server, env)},
 			Volumes:                       volumes(server),
 			SecurityContext:               podSecurityContext(spec.PodSecurity),
-			AutomountServiceAccountToken:  ptr(spec.PodSecurity != nil && spec.PodSecurity.AutomountServiceAccountToken),
-			EnableServiceLinks:            ptr(false),
-			TerminationGracePeriodSeconds: ptr(defaultGraceSeconds),
+			AutomountServiceAccountToken:  new(spec.PodSecurity != nil && spec.PodSecurity.AutomountServiceAccountToken),
+			EnableServiceLinks:            new(false),
+			TerminationGracePeriodSeconds: new(defaultGraceSeconds),
 		},
 	}
 	for key, value := range spec.PodLabels {
@@ -98,7 +98,7 @@ func container(server *mcpv1alpha1.MCPServer, env Environment) corev1.Container 
 		VolumeMounts:    volumeMounts(spec),
 		ReadinessProbe:  probe(server, &mcpv1alpha1.Probe{}, 2, 3),
 		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: ptr(false),
+			AllowPrivilegeEscalation: new(false),
 			ReadOnlyRootFilesystem:   &readOnlyRoot,
 			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 		},
@@ -164,7 +164,7 @@ func probe(server *mcpv1alpha1.MCPServer, asked *mcpv1alpha1.Probe, period, fail
 
 func podSecurityContext(asked *mcpv1alpha1.PodSecurity) *corev1.PodSecurityContext {
 	sc := &corev1.PodSecurityContext{
-		RunAsNonRoot:   ptr(true),
+		RunAsNonRoot:   new(true),
 		SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 	}
 	if asked == nil {
@@ -177,7 +177,7 @@ func podSecurityContext(asked *mcpv1alpha1.PodSecurity) *corev1.PodSecurityConte
 	if profile := asked.SeccompProfile; profile != nil {
 		sc.SeccompProfile = &corev1.SeccompProfile{Type: profile.Type}
 		if profile.LocalhostProfile != "" {
-			sc.SeccompProfile.LocalhostProfile = ptr(profile.LocalhostProfile)
+			sc.SeccompProfile.LocalhostProfile = new(profile.LocalhostProfile)
 		}
 	}
 	return sc
@@ -195,12 +195,12 @@ func volumes(server *mcpv1alpha1.MCPServer) []corev1.Volume {
 			name = config.ConfigMapRef.Name
 		}
 		list = append(list, corev1.Volume{Name: "config", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
-			LocalObjectReference: corev1.LocalObjectReference{Name: name}, DefaultMode: ptr(readableMode),
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, DefaultMode: new(readableMode),
 		}}})
 	}
 	for _, ref := range server.Spec.SecretRefs {
 		list = append(list, corev1.Volume{Name: secretVolumeName(ref.Name), VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{
-			SecretName: ref.Name, DefaultMode: ptr(readableMode), Optional: ptr(ref.Optional),
+			SecretName: ref.Name, DefaultMode: new(readableMode), Optional: new(ref.Optional),
 		}}})
 	}
 	return list
@@ -217,5 +217,3 @@ func volumeMounts(spec *mcpv1alpha1.MCPServerSpec) []corev1.VolumeMount {
 	}
 	return list
 }
-
-func ptr[T any](v T) *T { return &v }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"regexp"
@@ -40,8 +41,8 @@ type Options struct {
 
 const environmentPrefix = "MCP_OPERATOR_"
 
-// Parse reads a command line and the environment. It returns flag.ErrHelp after it printed the help.
-func Parse(args []string, getenv func(string) string) (Options, error) {
+// Parse reads a command line and the environment. Asked for help, it writes that to help and returns flag.ErrHelp.
+func Parse(args []string, getenv func(string) string, help io.Writer) (Options, error) {
 	var o Options
 	flags := flag.NewFlagSet("mcp-operator", flag.ContinueOnError)
 	flags.StringVar(&o.Namespace, "namespace", firstOf(getenv("POD_NAMESPACE"), "mcp-operator-system"),
@@ -56,32 +57,47 @@ func Parse(args []string, getenv func(string) string) (Options, error) {
 	flags.IntVar(&o.Workers, "workers", 16, "`number` of objects that are reconciled at once")
 	flags.StringVar(&o.LogLevel, "log-level", "info", "`level` of the log: debug, info, error, or a verbosity from 1 to 10")
 	flags.StringVar(&o.LogFormat, "log-format", "json", "`format` of the log: json or text")
-	flags.Usage = func() {
-		fmt.Fprintf(flags.Output(), "mcp-operator runs MCP servers on Kubernetes.\n\nUsage: mcp-operator [flags]\n\n"+
-			"Each flag can be given as an environment variable too: --log-level as %sLOG_LEVEL.\n\nFlags:\n", environmentPrefix)
-		flags.PrintDefaults()
-	}
-	var bad error
-	flags.VisitAll(func(f *flag.Flag) {
-		name := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		value := getenv(name)
-		if value == "" || bad != nil {
-			return
-		}
-		if err := f.Value.Set(value); err != nil {
-			bad = fmt.Errorf("environment variable %s=%q: %w", name, value, err)
-		}
-	})
-	if bad != nil {
-		return o, bad
-	}
-	if err := flags.Parse(args); err != nil {
+	flags.SetOutput(io.Discard) // the caller tells the error, once
+	err := flags.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		printHelp(flags, help)
 		return o, err
+	}
+	if err != nil {
+		return o, fmt.Errorf("%w; see --help", err)
 	}
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q: mcp-operator takes flags only, see --help", flags.Arg(0))
 	}
+	if err := fromEnvironment(flags, getenv); err != nil {
+		return o, err
+	}
 	return o, o.validate()
+}
+
+func printHelp(flags *flag.FlagSet, out io.Writer) {
+	flags.SetOutput(out)
+	fmt.Fprintf(out, "mcp-operator runs MCP servers on Kubernetes.\n\nUsage: mcp-operator [flags]\n\n"+
+		"Each flag can be given as an environment variable too: --log-level as %sLOG_LEVEL.\n\nFlags:\n", environmentPrefix)
+	flags.PrintDefaults()
+}
+
+// fromEnvironment sets the flags that were not given.
+func fromEnvironment(flags *flag.FlagSet, getenv func(string) string) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var bad error
+	flags.VisitAll(func(f *flag.Flag) {
+		name := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value := getenv(name)
+		if value == "" || given[f.Name] {
+			return
+		}
+		if err := f.Value.Set(value); err != nil {
+			bad = errors.Join(bad, fmt.Errorf("environment variable %s=%q: %w", name, value, err))
+		}
+	})
+	return bad
 }
 
 func firstOf(values ...string) string {
@@ -145,8 +161,8 @@ func parseLevel(name string) (zapcore.Level, error) {
 	case "error":
 		return zapcore.ErrorLevel, nil
 	}
-	var verbosity int8
-	if _, err := fmt.Sscanf(name, "%d", &verbosity); err != nil || verbosity < 1 || verbosity > 10 {
+	verbosity, err := strconv.ParseInt(name, 10, 8)
+	if err != nil || verbosity < 1 || verbosity > 10 {
 		return 0, fmt.Errorf("--log-level %q is neither debug, info, error nor a verbosity from 1 to 10", name)
 	}
 	return zapcore.Level(-verbosity), nil

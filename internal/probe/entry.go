@@ -70,11 +70,9 @@ type Verdict struct {
 
 // equal compares what is said, not the errors below it: those name a port that is another one each time.
 func (v Verdict) equal(other Verdict) bool {
-	if !sameFailure(v.Failure, other.Failure) || !sameFailure(v.ServiceFailure, other.ServiceFailure) {
-		return false
-	}
-	v.Failure, v.ServiceFailure = other.Failure, other.ServiceFailure
-	return reflect.DeepEqual(v, other)
+	return v.Known == other.Known && v.Since.Equal(other.Since) && v.Serving == other.Serving && v.Generation == other.Generation &&
+		v.FailedPod == other.FailedPod && sameFailure(v.Failure, other.Failure) && sameFailure(v.ServiceFailure, other.ServiceFailure) &&
+		reflect.DeepEqual(v.Result, other.Result)
 }
 
 func sameFailure(a, b *mcp.Error) bool {
@@ -254,7 +252,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 // count takes the answer of a pod for a generation. What is told of the server is what was read last: a cheap check of
 // another pod does not bring back what that one said minutes ago.
 func (e *entry) count(generation int64, p *podState) {
-	e.counted = max(e.counted, generation)
+	e.counted = generation
 	if e.result == nil || p.full.After(e.resultAt) {
 		e.result, e.resultAt = p.result, p.full
 	}
@@ -264,8 +262,7 @@ func asError(err error) *mcp.Error {
 	if err == nil {
 		return nil
 	}
-	var known *mcp.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*mcp.Error](err); ok {
 		return known
 	}
 	return &mcp.Error{Reason: mcp.ProtocolError, Message: err.Error()}

@@ -52,7 +52,7 @@ func TestNothingIsAskedOfAServerWithoutReadyPods(t *testing.T) {
 		if len(p.calls) > 0 {
 			t.Errorf("calls: %v", p.calls)
 		}
-		if v := p.Verdict("uid-a"); v.Known || v.Serving || !v.Since.Equal(p.script.start) {
+		if v := p.Verdict("uid-a"); v.Known || v.Serving || !v.Since.Equal(p.start) {
 			t.Errorf("verdict: %+v", v)
 		}
 	})
@@ -79,7 +79,7 @@ func TestNewPodIsReportedAfterThreeFailures(t *testing.T) {
 		p.answer("pod-1:8080", reply{err: errRefused})
 		p.Observe(server("a", "pod-1"))
 		p.pass(699 * time.Millisecond) // two failures: at 0 and 0.2 s
-		if diff := cmp.Diff(Verdict{Since: p.script.start}, p.Verdict("uid-a")); diff != "" {
+		if diff := cmp.Diff(Verdict{Since: p.start}, p.Verdict("uid-a")); diff != "" {
 			t.Errorf("after two failures (-want +got)\n%s", diff)
 		}
 		p.pass(time.Millisecond) // the third

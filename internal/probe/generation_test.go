@@ -219,3 +219,58 @@ func TestServiceThatDoesNotAnswerIsReportedAndWithholdsTheGeneration(t *testing.
 		}
 	})
 }
+
+func TestAnswerForAPathThatIsNotAskedForAnyMoreCountsForNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.answer("pod-1:8080", reply{takes: time.Second})
+		p.Observe(server("a", "pod-1"))
+		p.pass(500 * time.Millisecond)
+		p.answer("pod-1:8080", reply{takes: time.Hour})
+		edited := server("a", "pod-1")
+		edited.Path = "/new"
+		p.Observe(edited)
+		p.pass(time.Second)
+		if v := p.Verdict("uid-a"); v.Known || v.Generation != 0 || p.calls[1].Path != "/new" || p.calls[1].At != time.Second {
+			t.Errorf("verdict: %+v, calls: %+v", v, p.calls)
+		}
+	})
+}
+
+func TestServiceOfANewGenerationStartsAnew(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.answer("a-svc:8080", reply{takes: 100 * time.Millisecond, err: errRefused})
+		s := server("a", "pod-1")
+		s.Service = "a-svc:8080"
+		p.Observe(s)
+		p.pass(time.Minute)
+		if p.Verdict("uid-a").ServiceFailure == nil {
+			t.Fatal("the failure is not reported")
+		}
+		s.Generation = 2
+		p.Observe(s)
+		if v := p.Verdict("uid-a"); v.ServiceFailure != nil {
+			t.Errorf("the failure of the old generation is told of the new one: %+v", v)
+		}
+		p.pass(50 * time.Millisecond)
+		s.Generation = 3 // while the Service is asked for generation 2
+		p.Observe(s)
+		p.pass(time.Second)
+		calls := p.asked("a-svc:8080")
+		for i, c := range calls {
+			if c.At < time.Minute {
+				continue
+			}
+			at := calls[i].At - time.Minute
+			want := []time.Duration{0, 100 * time.Millisecond, 400 * time.Millisecond} // the second is the first of generation 3
+			if got := []time.Duration{at, calls[i+1].At - time.Minute, calls[i+2].At - time.Minute}; cmp.Diff(want, got) != "" {
+				t.Errorf("asked after %v, want %v", got, want)
+			}
+			return
+		}
+		t.Error("the Service was not asked for the new generations")
+	})
+}

@@ -90,6 +90,66 @@ func TestDeadServersDoNotChangeTheRhythmOfHealthyOnes(t *testing.T) {
 	})
 }
 
+func TestServersThatHangAfterTheyWereHealthyDelayNobodyWhoIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.blackHoles(200, 0)
+		for i := range 200 {
+			p.answer(fmt.Sprintf("hole-%04d:8080", i), reply{})
+		}
+		edited := server("edited", "edited")
+		p.Observe(edited)
+		p.pass(30 * time.Second)
+		for i := range 200 {
+			p.answer(fmt.Sprintf("hole-%04d:8080", i), reply{takes: 15 * time.Second, err: errRefused})
+		}
+		p.pass(25 * time.Second) // all checks are due
+		asked := len(p.asked("edited:8080"))
+		edited.Generation = 2
+		p.Observe(edited)
+		p.Observe(server("new", "new"))
+		p.pass(0)
+		if got := len(p.asked("new:8080")); got != 1 {
+			t.Errorf("the new server was asked %d times at once, want once", got)
+		}
+		if got := len(p.asked("edited:8080")); got != asked+1 {
+			t.Errorf("the new generation was asked %d times at once, want once", got-asked)
+		}
+	})
+}
+
+// Most servers need only moments to start: they are asked again quickly, whatever the failing lane has to do.
+func TestServerThatFailsFastStaysInTheFreshLane(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.blackHoles(1000, 15*time.Second)
+		p.pass(time.Hour) // the failing lane is full, the fresh one empty
+		p.answer("starting:8080", reply{err: errRefused})
+		p.Observe(server("starting", "starting"))
+		p.pass(4 * time.Second)
+		if diff := cmp.Diff(seconds(0.2, 0.5, 1, 2), gaps(p.asked("starting:8080"))); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	})
+}
+
+func TestOneThingAtATimeIsAskedOfAServer(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.answer("half-2:8080", reply{takes: 30 * time.Second, err: errRefused})
+		p.Observe(server("half", "half-1", "half-2"))
+		p.pass(time.Hour)
+		for i, c := range p.calls[1:] {
+			if before := p.calls[i]; before.Address == "half-2:8080" && c.At-before.At < 30*time.Second {
+				t.Errorf("%s was asked %s after %s, which takes 30 s", c.Address, c.At-before.At, before.Address)
+			}
+		}
+	})
+}
+
 func TestAddressesAreInTheLaneOfTheirHistory(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {

@@ -3,12 +3,15 @@ package probe
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
 func TestForgottenServerIsNotAskedAnyMore(t *testing.T) {
@@ -27,8 +30,8 @@ func TestForgottenServerIsNotAskedAnyMore(t *testing.T) {
 		if v := p.Verdict("uid-a"); !v.equal(Verdict{}) {
 			t.Errorf("verdict: %+v", v)
 		}
-		if got := len(p.asked("pod-2:8080")); got < 70 {
-			t.Errorf("the other server was asked %d times in an hour", got)
+		if got := len(p.asked("pod-2:8080")); got < 70 || len(p.notifications("b")) != 1 {
+			t.Errorf("the other server was asked %d times in an hour, notified at %v", got, p.notifications("b"))
 		}
 	})
 }
@@ -78,6 +81,25 @@ func TestStartReturnsWhenItsContextEnds(t *testing.T) {
 	})
 }
 
+func TestProbeThatWasStoppedIsNoFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.Observe(server("a", "pod-1"))
+		p.pass(time.Second)
+		p.answer("pod-1:8080", reply{err: errRefused})
+		for len(p.asked("pod-1:8080")) < 2 {
+			p.pass(100 * time.Millisecond)
+		}
+		p.answer("pod-1:8080", reply{takes: time.Hour}) // one more failure would be reported
+		p.pass(time.Second)
+		p.stop()
+		if v := p.Verdict("uid-a"); v.Failure != nil || len(p.asked("pod-1:8080")) != 3 {
+			t.Errorf("verdict: %+v", v)
+		}
+	})
+}
+
 // What Observe changes, its caller sees. Only what a probe changes has to be told, even if it restores what was before.
 func TestAnswerIsToldThoughThePodHadGoneAndComeBackMeanwhile(t *testing.T) {
 	t.Parallel()
@@ -114,7 +136,7 @@ func TestPodsThatAllWentMakeTheServerUnknownSinceThen(t *testing.T) {
 		p.Observe(server("a", "pod-2"))
 		p.pass(500 * time.Millisecond)
 		v := p.Verdict("uid-a")
-		if v.Known || v.Serving || !v.Since.Equal(p.script.start.Add(time.Minute)) || v.Generation != 1 {
+		if v.Known || v.Serving || !v.Since.Equal(p.start.Add(time.Minute)) || v.Generation != 1 {
 			t.Errorf("before the new pod answered: %+v", v)
 		}
 		p.pass(time.Second)
@@ -122,6 +144,24 @@ func TestPodsThatAllWentMakeTheServerUnknownSinceThen(t *testing.T) {
 			t.Errorf("after the new pod answered: %+v", v)
 		}
 	})
+}
+
+func TestEveryFieldOfAVerdictCountsForAChange(t *testing.T) {
+	t.Parallel()
+	other := Verdict{
+		Known: true, Since: time.Unix(1, 0), Serving: true, Generation: 1, Result: &mcp.Result{ProtocolVersion: "2025-11-25"},
+		Failure: errRefused, FailedPod: "pod-1", ServiceFailure: errRefused,
+	}
+	for field := range reflect.TypeFor[Verdict]().Fields() {
+		changed := Verdict{}
+		reflect.ValueOf(&changed).Elem().FieldByIndex(field.Index).Set(reflect.ValueOf(other).FieldByIndex(field.Index))
+		if changed.equal(Verdict{}) {
+			t.Errorf("a change of %s is no change: %+v", field.Name, changed)
+		}
+	}
+	if !other.equal(other) {
+		t.Error("a verdict differs from itself")
+	}
 }
 
 // Everything at once, for the race detector.

@@ -125,7 +125,7 @@ func start(t *testing.T, opts Options) *play {
 		opts.Notify = func(_ context.Context, key types.NamespacedName) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.notified[key.Name] = append(p.notified[key.Name], time.Since(p.script.start))
+			p.notified[key.Name] = append(p.notified[key.Name], time.Since(p.start))
 		}
 	}
 	p.Scheduler = New(opts)

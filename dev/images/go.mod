@@ -202,3 +202,11 @@ require (
 	gopkg.in/yaml.v2 v2.4.0 // indirect
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
+
+// Old versions of this module hold a package that has since moved to a module of its own; `go mod tidy`
+// cannot choose between the two.
+exclude (
+	cloud.google.com/go/compute v0.1.0
+	cloud.google.com/go/compute v1.5.0
+	cloud.google.com/go/compute v1.6.1
+)

@@ -40,7 +40,7 @@ func serve(ctx context.Context, args []string) error {
 		w.WriteHeader(*status)
 		_, _ = fmt.Fprintf(w, "%s %s %s host %s from %s\n", host, r.Method, r.URL.Path, r.Host, r.RemoteAddr)
 	})
-	stopped := context.AfterFunc(ctx, func() { _ = server.Shutdown(context.Background()) })
+	stopped := context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
 	defer stopped()
 	log.Printf("%s listens on %s", host, *addr)
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {

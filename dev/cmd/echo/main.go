@@ -22,12 +22,12 @@ import (
 	"syscall"
 )
 
-var errUsage = errors.New("usage: echo serve|get|post|deny|sleep|eat|exit|env|cat|ls ARGS...")
+var errUsage = errors.New("usage: echo serve|get|post|deny|sleep|eat|exit|env|cat|ls [ARG]")
 
-// exitCode is what `echo exit N` was asked for.
-type exitCode int
+// exitError is what `echo exit N` was asked for.
+type exitError int
 
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d, as asked for", int(c)) }
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d, as asked for", int(e)) }
 
 // commands get the arguments after their name.
 var commands = map[string]func(ctx context.Context, args []string) error{
@@ -44,21 +44,24 @@ var commands = map[string]func(ctx context.Context, args []string) error{
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
-	err := errUsage
-	if len(os.Args) > 1 && commands[os.Args[1]] != nil {
-		err = commands[os.Args[1]](ctx, os.Args[2:])
-	}
+	err := run(os.Args[1:])
 	if err == nil {
 		return
 	}
 	fmt.Fprintln(os.Stderr, "echo:", err)
-	var code exitCode
-	if errors.As(err, &code) {
+	if code, ok := errors.AsType[exitError](err); ok {
 		os.Exit(int(code))
 	}
 	os.Exit(1)
+}
+
+func run(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if len(args) == 0 || commands[args[0]] == nil {
+		return errUsage
+	}
+	return commands[args[0]](ctx, args[1:])
 }
 
 // eat takes 1 MiB after the other, and writes to it, or the kernel would not give it.
@@ -85,7 +88,7 @@ func exit(_ context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("exit code: %w", err)
 	}
-	return exitCode(code)
+	return exitError(code)
 }
 
 func env(context.Context, []string) error {

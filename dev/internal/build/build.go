@@ -52,7 +52,7 @@ func Run(l layout.Layout, source string, o Options, p *progress.Printer) error {
 		if steps[i].inputs, err = steps[i].digest(goVersion); err != nil {
 			return err
 		}
-		if !steps[i].fresh(done) {
+		if !steps[i].fresh(steps[i].inputs, done) {
 			stale++
 		}
 	}
@@ -99,12 +99,12 @@ func baseImages(l layout.Layout) []step {
 	return []step{one(layout.PauseImage, "pause", image.User), one(layout.CoreDNSImage, "coredns", image.User)}
 }
 
-// fresh reports whether the step need not run.
-func (s step) fresh(done map[string]string) bool {
+// fresh reports whether the step need not run for these inputs.
+func (s step) fresh(inputs string, done map[string]string) bool {
 	if s.always != nil {
 		return true // looks for itself, and does so in no time
 	}
-	if done[s.title] != s.inputs {
+	if done[s.title] != inputs {
 		return false
 	}
 	for _, f := range s.outputs {
@@ -120,12 +120,13 @@ func (s step) run(l layout.Layout, done map[string]string) (outcome string, err 
 		return s.always()
 	}
 	// A step's sources may be the outputs of an earlier one, so they are looked at again.
+	inputs := s.inputs
 	if s.build == nil {
-		if s.inputs, err = s.digest(""); err != nil {
+		if inputs, err = s.digest(""); err != nil {
 			return "", err
 		}
 	}
-	if s.fresh(done) {
+	if s.fresh(inputs, done) {
 		return "unchanged", nil
 	}
 	if s.build != nil {
@@ -138,7 +139,7 @@ func (s step) run(l layout.Layout, done map[string]string) (outcome string, err 
 			return "", err
 		}
 	}
-	done[s.title] = s.inputs
+	done[s.title] = inputs
 	return "", writeDone(l, done)
 }
 

@@ -66,7 +66,9 @@ func plan(l layout.Layout, source string) []step {
 	plugins.outputs = under(l.CNIBin(), plugins.build.Packages)
 	// runc alone needs cgo: its first stage is C, and it links libseccomp for pods with RuntimeDefault.
 	// A module of its own: it wants a newer opencontainers/cgroups than the kubelet was tested with.
-	runc := compile(l, filepath.Join(source, "runc"), "runc", []string{"-tags", "seccomp", "-ldflags", "-s -w -X main.version=" + runcVersion}, "github.com/opencontainers/runc")
+	runc := compile(l, filepath.Join(source, "runc"), "runc", []string{
+		"-tags", "seccomp", "-ldflags", "-s -w -X main.version=" + runcVersion,
+	}, "github.com/opencontainers/runc")
 	runc.build.CGO = "1"
 	kwok := compile(l, source, "KWOK", nil, "sigs.k8s.io/kwok/cmd/kwok")
 	kwok.outputs = append(kwok.outputs, l.KwokStages())
@@ -99,13 +101,13 @@ func under(dir string, packages []string) []string {
 
 // kubeFlags stamp the version: without it the binaries report v0.0.0, and clients misjudge them.
 func kubeFlags() []string {
-	ld := "-s -w"
+	ld := []string{"-s", "-w"}
 	parts := strings.Split(strings.TrimPrefix(KubernetesVersion, "v"), ".")
 	for _, p := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
-		ld += fmt.Sprintf(" -X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s -X %[1]s.gitTreeState=clean -X %[1]s.gitCommit=go-module",
-			p, KubernetesVersion, parts[0], parts[1])
+		ld = append(ld, "-X", p+".gitVersion="+KubernetesVersion, "-X", p+".gitMajor="+parts[0], "-X", p+".gitMinor="+parts[1],
+			"-X", p+".gitTreeState=clean", "-X", p+".gitCommit=go-module")
 	}
-	return []string{"-ldflags", ld}
+	return []string{"-ldflags", strings.Join(ld, " ")}
 }
 
 func link(l layout.Layout) error {

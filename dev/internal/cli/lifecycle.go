@@ -74,7 +74,8 @@ component whose arguments, configuration or binary changed is restarted.`,
 		},
 	}
 	cmd.Flags().IntVar(&o.Nodes, "nodes", 2, "at least so many nodes (nodes that are there stay)")
-	cmd.Flags().StringArrayVar(&o.ControlPlane.APIServerArgs, "apiserver-arg", nil, "one more argument of kube-apiserver, e.g. --apiserver-arg=--emulated-version=1.34 (repeatable)")
+	cmd.Flags().StringArrayVar(&o.ControlPlane.APIServerArgs, "apiserver-arg", nil,
+		"one more argument of kube-apiserver, e.g. --apiserver-arg=--emulated-version=1.34 (repeatable)")
 	cmd.Flags().StringArrayVar(&o.ControlPlane.ManagerArgs, "kcm-arg", nil, "one more argument of kube-controller-manager (repeatable)")
 	return cmd
 }

@@ -47,8 +47,7 @@ func (c *Cluster) Kubectl(stdin []byte, args ...string) (string, error) {
 		cmd.Stdin = strings.NewReader(string(stdin))
 	}
 	out, err := cmd.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("kubectl %s: %s", strings.Join(args, " "), strings.TrimSpace(string(exit.Stderr)))
 	}
 	if err != nil {
@@ -74,7 +73,8 @@ func (c *Cluster) checkOwner() error {
 		return fmt.Errorf("read whose cluster is on this machine: %w", err)
 	}
 	if owner := strings.TrimSpace(string(b)); owner != "" && owner != c.layout.Dir {
-		return fmt.Errorf("a cluster with the state folder %s is on this machine, and there is room for one: end it with `devcluster --dir %s down`", owner, owner)
+		return fmt.Errorf("a cluster with the state folder %[1]s is on this machine, and there is room for one: "+
+			"end it with `devcluster --dir %[1]s down`", owner)
 	}
 	return nil
 }
@@ -107,15 +107,11 @@ func (c *Cluster) nodesOnDisk() int {
 	return n
 }
 
-// archives are all image archives of the state folder: the cluster's own and those of `devcluster images`.
-func (c *Cluster) archives() ([]string, error) {
-	var all []string
-	for _, dir := range []string{c.layout.BaseImages(), c.layout.Images()} {
-		found, err := filepath.Glob(filepath.Join(dir, "*.tar"))
-		if err != nil {
-			return nil, fmt.Errorf("list image archives: %w", err)
-		}
-		all = append(all, found...)
+// archives are the image archives in a folder.
+func archives(dir string) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(dir, "*.tar"))
+	if err != nil {
+		return nil, fmt.Errorf("list image archives: %w", err)
 	}
-	return all, nil
+	return found, nil
 }

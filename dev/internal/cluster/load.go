@@ -79,7 +79,7 @@ func (c *Cluster) importInto(i int, archives []string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := c.ctr(i, "images", "import", a); err != nil {
+		if err := c.ctr(i, "images", "import", a); err != nil {
 			return err
 		}
 		loaded[a] = id

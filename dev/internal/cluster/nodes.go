@@ -46,17 +46,16 @@ func (c *Cluster) startNode(i int, cg host.Cgroups, r *record.Record, api <-chan
 		return err
 	}
 	err = c.processes.Wait("containerd of "+layout.NodeName(i), patience, func() error {
-		_, err := c.ctr(i, "version")
-		return err
+		return c.ctr(i, "version")
 	}, d.Containerd.Name)
 	if err != nil {
 		return err
 	}
-	archives, err := c.archives()
+	base, err := archives(c.layout.BaseImages())
 	if err != nil {
 		return err
 	}
-	if err := c.loadMissing(i, archives); err != nil {
+	if err := c.loadMissing(i, base); err != nil {
 		return err
 	}
 	<-api
@@ -115,15 +114,16 @@ func (c *Cluster) clearDead(i int, cg host.Cgroups) error {
 	return host.RemoveState(layout.NodeRun(i))
 }
 
-func (c *Cluster) ctr(i int, args ...string) (string, error) {
+// ctr runs containerd's own client on node i.
+func (c *Cluster) ctr(i int, args ...string) error {
 	socket := layout.ContainerdSocket(i)
 	if _, err := os.Stat(socket); err != nil {
-		return "", fmt.Errorf("containerd of %s has no socket: %w", layout.NodeName(i), err)
+		return fmt.Errorf("containerd of %s has no socket: %w", layout.NodeName(i), err)
 	}
 	cmd := exec.Command(c.layout.Bin("ctr"), append([]string{"-a", socket, "-n", "k8s.io", "--connect-timeout", "2s"}, args...)...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", fmt.Errorf("ctr %s on %s: %w: %s", strings.Join(args, " "), layout.NodeName(i), err, strings.TrimSpace(string(out)))
+		return fmt.Errorf("ctr %s on %s: %w: %s", strings.Join(args, " "), layout.NodeName(i), err, strings.TrimSpace(string(out)))
 	}
-	return string(out), nil
+	return nil
 }

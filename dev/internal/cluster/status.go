@@ -69,17 +69,21 @@ func (c *Cluster) Status() (Status, error) {
 	if r.Nodes == 0 {
 		return s, nil
 	}
+	s.addNodes(c, r.Nodes)
+	return s, nil
+}
+
+// addNodes asks for the nodes; that the API server does not answer is part of the status.
+func (s *Status) addNodes(c *Cluster, want int) {
 	nodes, err := c.nodeStates()
 	if err != nil {
-		s.Up, s.Problem = false, err.Error()
-		return s, nil
+		s.Problem = err.Error()
 	}
 	s.Nodes = nodes
-	s.Up = s.Up && len(nodes) >= r.Nodes
+	s.Up = s.Up && len(nodes) >= want
 	for _, n := range nodes {
 		s.Up = s.Up && n.Ready
 	}
-	return s, nil
 }
 
 // nodeStates asks the API server for the real nodes.
@@ -91,19 +95,29 @@ func (c *Cluster) nodeStates() ([]Node, error) {
 	return parseNodes([]byte(out))
 }
 
+// nodeList is the little we read of a v1 NodeList: this module's tools do not link Kubernetes.
+type nodeList struct {
+	Items []struct {
+		Metadata struct {
+			Name string `json:"name"`
+		} `json:"metadata"`
+		Status struct {
+			Addresses []struct {
+				Type    string `json:"type"`
+				Address string `json:"address"`
+			} `json:"addresses"`
+			Conditions []struct {
+				Type              string    `json:"type"`
+				Status            string    `json:"status"`
+				Message           string    `json:"message"`
+				LastHeartbeatTime time.Time `json:"lastHeartbeatTime"`
+			} `json:"conditions"`
+		} `json:"status"`
+	} `json:"items"`
+}
+
 func parseNodes(list []byte) ([]Node, error) {
-	var nodes struct {
-		Items []struct {
-			Metadata struct{ Name string }
-			Status   struct {
-				Addresses  []struct{ Type, Address string }
-				Conditions []struct {
-					Type, Status, Message string
-					LastHeartbeatTime     time.Time
-				}
-			}
-		}
-	}
+	var nodes nodeList
 	if err := json.Unmarshal(list, &nodes); err != nil {
 		return nil, fmt.Errorf("read the list of nodes: %w", err)
 	}
@@ -129,7 +143,7 @@ func parseNodes(list []byte) ([]Node, error) {
 }
 
 // Print writes the status as a table for people.
-func (s Status) Print(out io.Writer) error {
+func (s *Status) Print(out io.Writer) error {
 	if len(s.Components) == 0 {
 		_, err := fmt.Fprintln(out, "The cluster is down. Start it with `devcluster up`.")
 		return err

@@ -46,7 +46,7 @@ func (c *Cluster) Up(o Options) error {
 	}
 	c.progress.Say("certificates and network")
 
-	// Nodes load their images while the control plane starts.
+	// Nodes load the images of the cluster itself while the control plane starts.
 	var nodes sync.WaitGroup
 	errs := make([]error, o.Nodes)
 	api := make(chan struct{})
@@ -60,7 +60,24 @@ func (c *Cluster) Up(o Options) error {
 		return err
 	}
 	c.progress.Say("daemons of %d nodes", o.Nodes)
-	return c.awaitReady(o.Nodes)
+
+	// Users' images come last: nothing of the cluster waits for them.
+	loaded := make(chan error, 1)
+	go func() { loaded <- c.loadImages() }()
+	return errors.Join(c.awaitReady(o.Nodes), <-loaded)
+}
+
+// loadImages gives every node the images that `devcluster images` has made.
+func (c *Cluster) loadImages() error {
+	found, err := archives(c.layout.Images())
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	if err := c.LoadMissing(found...); err != nil {
+		return err
+	}
+	c.progress.Say("%d images loaded", len(found))
+	return nil
 }
 
 // prepareMachine checks what the machine must offer, and records what is about to change on it.

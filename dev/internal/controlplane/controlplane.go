@@ -87,7 +87,8 @@ func apiServerArgs(l layout.Layout) []string {
 		"--service-account-key-file=" + l.PKI("sa.pub"), "--service-account-signing-key-file=" + l.PKI("sa.key"),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local", "--service-cluster-ip-range=" + layout.ServiceCIDR,
 		"--requestheader-client-ca-file=" + l.PKI("front-proxy-ca.crt"), "--requestheader-allowed-names=front-proxy-client",
-		"--requestheader-extra-headers-prefix=X-Remote-Extra-", "--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--requestheader-group-headers=X-Remote-Group", "--requestheader-username-headers=X-Remote-User",
 		"--proxy-client-cert-file=" + l.PKI("front-proxy-client.crt"), "--proxy-client-key-file=" + l.PKI("front-proxy-client.key"),
 		// The API server reaches pods itself; it runs no kube-proxy of its own.
 		"--enable-aggregator-routing=true",

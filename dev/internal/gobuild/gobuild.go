@@ -62,7 +62,7 @@ func goEnv(cgo string) []string {
 func RequireGo(source string) (version string, err error) {
 	path, err := exec.LookPath("go")
 	if err != nil {
-		return "", errors.New("Go is not installed (no `go` in PATH): install Go 1.26 or newer")
+		return "", errors.New("there is no `go` in PATH: install Go 1.26 or newer")
 	}
 	cmd := exec.Command(path, "env", "GOVERSION")
 	cmd.Dir = source
@@ -70,7 +70,7 @@ func RequireGo(source string) (version string, err error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("Go at %s cannot build this module, which needs the version named in %s: %w: %s",
+		return "", fmt.Errorf("the Go at %s cannot build this module, which needs the version named in %s: %w: %s",
 			path, filepath.Join(source, "go.mod"), err, lastLine(stderr.String()))
 	}
 	return strings.TrimSpace(string(out)), nil

@@ -23,6 +23,8 @@ var cgroupControllers = []string{"cpu", "cpuset", "memory", "pids", "io", "huget
 // requiredControllers are those it does not start without.
 var requiredControllers = []string{"cpu", "cpuset", "memory", "pids"}
 
+const enableController = "enable it on the kernel's command line (for memory: cgroup_enable=memory)"
+
 // Cgroups is the machine's cgroup file system, of version 1 (one hierarchy per controller) or 2.
 type Cgroups struct {
 	root string
@@ -38,14 +40,15 @@ func FindCgroups(root string) (Cgroups, error) {
 		have := strings.Fields(string(controllers))
 		for _, want := range requiredControllers {
 			if !slices.Contains(have, want) {
-				return c, fmt.Errorf("the kernel offers no %q cgroup controller (%s has %q), which the kubelet needs: enable it on the kernel's command line (for memory: cgroup_enable=memory), or leave the container this runs in", want, root, have)
+				return c, fmt.Errorf("the kernel offers no %q cgroup controller (%s has %q), which the kubelet needs: "+
+					"%s, or leave the container this runs in", want, root, have, enableController)
 			}
 		}
 		return c, nil
 	}
 	for _, want := range requiredControllers {
 		if _, err := os.Stat(filepath.Join(root, want, "cgroup.procs")); err != nil {
-			return c, fmt.Errorf("there is no %q cgroup controller in %s, which the kubelet needs: mount it, or enable it on the kernel's command line (for memory: cgroup_enable=memory)", want, root)
+			return c, fmt.Errorf("there is no %q cgroup controller in %s, which the kubelet needs: mount it, or %s", want, root, enableController)
 		}
 	}
 	return c, nil
@@ -101,7 +104,8 @@ func (c Cgroups) enable(r *record.Record) error {
 			return err
 		}
 		if err := os.WriteFile(file, []byte("+"+want), 0o644); err != nil {
-			return fmt.Errorf("enable the %q cgroup controller: %w (inside a container the processes of its root cgroup forbid it: move them into a child cgroup first)", want, err)
+			return fmt.Errorf("enable the %q cgroup controller: %w (inside a container the processes of its root cgroup forbid it: "+
+				"move them into a child cgroup first)", want, err)
 		}
 	}
 	return nil
@@ -132,7 +136,7 @@ func (c Cgroups) processes(name string) []int {
 			if err != nil {
 				return nil //nolint:nilerr // see above
 			}
-			for _, f := range strings.Fields(string(b)) {
+			for f := range strings.FieldsSeq(string(b)) {
 				if pid, err := strconv.Atoi(f); err == nil && !slices.Contains(pids, pid) {
 					pids = append(pids, pid)
 				}

@@ -28,7 +28,7 @@ func RequireRoot(command string) error {
 // EnsurePackages installs those of the given Debian packages that are missing. On another
 // distribution it trusts that the commands are there and says so when one is not.
 func EnsurePackages(names ...string) (outcome string, err error) {
-	if _, err := exec.LookPath("dpkg-query"); err != nil {
+	if !installed("dpkg-query") {
 		return "not Debian: not checked", nil
 	}
 	missing, err := missingPackages(names)
@@ -51,8 +51,7 @@ func EnsurePackages(names ...string) (outcome string, err error) {
 func missingPackages(names []string) ([]string, error) {
 	// An unknown package makes dpkg-query exit with 1 and still list the others.
 	out, err := exec.Command("dpkg-query", append([]string{"-W", "-f", "${Package} ${db:Status-Status}\n"}, names...)...).Output()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, ran := errors.AsType[*exec.ExitError](err); err != nil && !ran {
 		return nil, fmt.Errorf("ask dpkg for installed packages: %w", err)
 	}
 	lines := strings.Split(string(out), "\n")
@@ -82,11 +81,17 @@ var commands = []string{"iptables", "iptables-save", "iptables-restore", "ipset"
 // RequireCommands fails if a program that a daemon calls is missing.
 func RequireCommands() error {
 	for _, c := range commands {
-		if _, err := lookPath(c); err != nil {
-			return fmt.Errorf("the command %q is missing: install your distribution's package of it (Debian: apt-get install %s)", c, strings.Join(Packages, " "))
+		if !installed(c) {
+			return fmt.Errorf("the command %q is missing: install your distribution's package of it (Debian: apt-get install %s)",
+				c, strings.Join(Packages, " "))
 		}
 	}
 	return nil
+}
+
+func installed(command string) bool {
+	_, err := lookPath(command)
+	return err == nil
 }
 
 // lookPath also looks where root's programs are: a user's PATH under sudo may not name these folders.

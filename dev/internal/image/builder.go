@@ -78,6 +78,7 @@ type ingredients struct {
 }
 
 func (i ingredients) digest(d Definition) string {
+	d.About = ""
 	ca, err := fileDigest(caBundle)
 	if err != nil {
 		ca = "none"

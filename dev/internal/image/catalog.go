@@ -52,7 +52,7 @@ var Catalog = []Definition{
 	{
 		Name: "mcp-grafana", Kind: Go, Source: "github.com/grafana/mcp-grafana/cmd/mcp-grafana",
 		Cmd: []string{"-t", "streamable-http", "-address", "0.0.0.0:8080"}, Port: 8080,
-		About: "Grafana's server: 81 tools, refuses a foreign Host header",
+		About: "Grafana's server: 81 tools, refuses any Host header but localhost:8080 and 127.0.0.1:8080",
 	},
 	{
 		Name: "server-everything", Kind: NPM, Source: "@modelcontextprotocol/server-everything/dist/index.js",
@@ -62,7 +62,7 @@ var Catalog = []Definition{
 	{
 		Name: "kubernetes-mcp-server", Kind: NPMBinary, Source: "kubernetes-mcp-server-linux-amd64/bin/kubernetes-mcp-server-linux-amd64", OnlyFor: "amd64",
 		Cmd: []string{"--port", "8080"}, Port: 8080,
-		About: "a server for Kubernetes itself (sessions)",
+		About: "a server for Kubernetes itself (sessions); its pod needs the token of a ServiceAccount",
 	},
 }
 

@@ -128,7 +128,7 @@ func sharedLibraries(binary string) ([]string, error) {
 // "linux-vdso.so.1 (0x…)", of which the last is no file.
 func parseLdd(out string) ([]string, error) {
 	var libraries []string
-	for _, line := range strings.Split(out, "\n") {
+	for line := range strings.SplitSeq(out, "\n") {
 		if strings.Contains(line, "not found") {
 			return nil, fmt.Errorf("a shared library is missing on this machine: %s", strings.TrimSpace(line))
 		}

@@ -5,8 +5,10 @@ package layout
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 )
 
 // Addresses. The machine and the nodes share Network; pods and Services have ranges of their own.
@@ -79,7 +81,7 @@ func NodeLink(i int) string { return "to-" + NodeName(i) }
 func NodeCgroup(i int) string { return "mcpdev-" + NodeName(i) }
 
 // APIServerURL is where every client finds the API server.
-func APIServerURL() string { return fmt.Sprintf("https://%s:%d", HostIP, APIServerPort) }
+func APIServerURL() string { return "https://" + net.JoinHostPort(HostIP, strconv.Itoa(APIServerPort)) }
 
 // Layout is the state folder.
 type Layout struct{ Dir string }

@@ -34,7 +34,8 @@ func Conflict() error {
 		}
 		for _, cidr := range []string{layout.Network, layout.PodCIDR, layout.ServiceCIDR} {
 			if within(r.Dst, subnet(cidr)) {
-				return fmt.Errorf("the machine already has a route to %s (interface %q), which the cluster needs for itself (%s): remove it, or use another machine", r.Dst, dev, cidr)
+				return fmt.Errorf("the machine already has a route to %s (interface %q), which the cluster needs for itself (%s): "+
+					"remove it, or use another machine", r.Dst, dev, cidr)
 			}
 		}
 	}

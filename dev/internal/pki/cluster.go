@@ -53,9 +53,11 @@ func leaves(nodes int) []Leaf {
 	local := []string{"localhost"}
 	loopback := []string{"127.0.0.1"}
 	all := []Leaf{
-		{Name: "apiserver", User: "kube-apiserver",
+		{
+			Name: "apiserver", User: "kube-apiserver",
 			DNS: []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"},
-			IPs: []string{"127.0.0.1", layout.HostIP, layout.APIServiceIP}},
+			IPs: []string{"127.0.0.1", layout.HostIP, layout.APIServiceIP},
+		},
 		{Name: "apiserver-kubelet-client", User: "kube-apiserver-kubelet-client", Group: "system:masters"},
 		{Name: "admin", User: "admin", Group: "system:masters"},
 		{Name: "controller-manager", User: "system:kube-controller-manager", DNS: local, IPs: loopback},

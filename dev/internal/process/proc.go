@@ -3,7 +3,6 @@
 package process
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
@@ -58,8 +57,8 @@ func (t *Table) inspect(pid int) (Process, bool) {
 		return Process{}, false
 	}
 	state := ""
-	for _, kv := range bytes.Split(env, []byte{0}) {
-		k, v, _ := strings.Cut(string(kv), "=")
+	for kv := range strings.SplitSeq(string(env), "\x00") {
+		k, v, _ := strings.Cut(kv, "=")
 		switch k {
 		case envState:
 			state = v

@@ -16,7 +16,8 @@ import (
 // Sysctl is a kernel setting of the whole machine.
 type Sysctl struct {
 	// Before is the value we found, Caused the value that the cluster gave it.
-	Before, Caused string
+	Before string `json:"before"`
+	Caused string `json:"caused"`
 }
 
 // Record is everything to be undone. The zero value is a machine never touched.

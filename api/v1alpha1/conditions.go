@@ -3,11 +3,11 @@ package v1alpha1
 // Condition types of an MCPServer. Unknown means in progress; False means that somebody has to act.
 const (
 	// ConditionAccepted says whether the specification is usable and every reference in it exists.
-	// Reasons: Valid (True), Invalid (False), Unknown (Unknown).
+	// Reasons: Valid (True), Invalid (False), Unknown (Unknown: something could not be read, and is tried again).
 	ConditionAccepted = "Accepted"
 
 	// ConditionApplied says whether the child objects are as the specification asks.
-	// Reasons: Applied (True); OwnershipConflict, Rejected, ApplyFailed (False).
+	// Reasons: Applied (True); OwnershipConflict, Rejected (False); ApplyFailed (False, or Unknown while a child is being deleted).
 	ConditionApplied = "Applied"
 
 	// ConditionAvailable says whether at least one pod is ready.
@@ -38,7 +38,7 @@ const (
 const (
 	// ReasonValid means that the specification is usable.
 	ReasonValid = "Valid"
-	// ReasonInvalid means that the specification, or something it refers to, has to be mended by its author.
+	// ReasonInvalid means that the specification, or something it refers to, has to be corrected by its author.
 	ReasonInvalid = "Invalid"
 	// ReasonUnknown means that the specification has not been judged yet.
 	ReasonUnknown = "Unknown"

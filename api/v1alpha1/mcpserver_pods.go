@@ -4,7 +4,7 @@ import corev1 "k8s.io/api/core/v1"
 
 // PodSecurity is the security settings of the pods.
 //
-// +kubebuilder:validation:XValidation:rule="!has(self.runAsUser) || self.runAsUser != 0 || (has(self.runAsNonRoot) && !self.runAsNonRoot)",message="runAsUser 0 is root and needs runAsNonRoot: false, said aloud"
+// +kubebuilder:validation:XValidation:rule="!has(self.runAsUser) || self.runAsUser != 0 || (has(self.runAsNonRoot) && !self.runAsNonRoot)",message="runAsUser 0 is root and requires runAsNonRoot: false"
 type PodSecurity struct {
 	// serviceAccountName is the ServiceAccount of the pods, for example for a cloud identity. Default: the namespace's default.
 	// +optional

@@ -42,11 +42,14 @@ type Applier struct {
 	converter managedfields.TypeConverter
 
 	mu      sync.Mutex
-	settled map[types.UID]settled
+	settled map[client.ObjectKey]settled // uncached objects, which are of one kind
 }
 
 // settled remembers that an uncached object was seen as asked, so that it is not read again until it changes.
-type settled struct{ resourceVersion, hash string }
+type settled struct {
+	uid                   types.UID
+	resourceVersion, hash string
+}
 
 // New returns an Applier that writes and reads caches through c. ConfigMaps are cached as metadata only, so their content
 // is read through reader, and only after they changed.
@@ -54,7 +57,7 @@ func New(c client.Client, reader client.Reader) *Applier {
 	return &Applier{
 		client: c, reader: reader,
 		converter: clientapply.NewTypeConverter(c.Scheme()),
-		settled:   map[types.UID]settled{},
+		settled:   map[client.ObjectKey]settled{},
 	}
 }
 
@@ -70,8 +73,7 @@ func (a *Applier) Apply(ctx context.Context, owner, desired client.Object) error
 		return err
 	}
 	if live == nil {
-		// Without force: should a foreign object of this name have been created a moment ago, the API server refuses.
-		return a.patch(ctx, desired, content, hash)
+		return a.create(ctx, desired, content, hash)
 	}
 	if err := a.own(ctx, owner, live); err != nil {
 		return err
@@ -222,7 +224,7 @@ func isUncached(obj client.Object) bool {
 	return configMap
 }
 
-// same says whether applying content would leave live as it is, by the merge rules of the API server's own schema.
+// same says whether applying content would leave live as it is, by the merge rules of Kubernetes' own schema.
 func (a *Applier) same(content *unstructured.Unstructured, live client.Object) (bool, error) {
 	live = live.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	live.GetObjectKind().SetGroupVersionKind(content.GroupVersionKind())
@@ -243,6 +245,22 @@ func (a *Applier) same(content *unstructured.Unstructured, live client.Object) (
 		return false, fmt.Errorf("compare %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
 	return comparison.IsSame(), nil
+}
+
+// create makes an object that was not seen. Should a foreign one of this name have appeared a moment ago, the API server
+// refuses: an apply without force conflicts in the fields that select pods. A ConfigMap has none, so it is created plainly.
+func (a *Applier) create(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string) error {
+	if !isUncached(desired) {
+		return a.patch(ctx, desired, content, hash)
+	}
+	created := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
+	created.SetOwnerReferences(content.GetOwnerReferences())
+	created.SetAnnotations(content.GetAnnotations())
+	if err := a.client.Create(ctx, created, client.FieldOwner(FieldManager), client.DisableReadYourWritesConsistency); err != nil {
+		return fmt.Errorf("create %s %q: %w", content.GetKind(), content.GetName(), err)
+	}
+	a.remember(created, hash)
+	return nil
 }
 
 func (a *Applier) patch(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, opts ...client.PatchOption) error {
@@ -266,7 +284,7 @@ func (a *Applier) patch(ctx context.Context, desired client.Object, content *uns
 func (a *Applier) isSettled(meta *metav1.PartialObjectMetadata, hash string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.settled[meta.GetUID()] == settled{resourceVersion: meta.GetResourceVersion(), hash: hash}
+	return a.settled[client.ObjectKeyFromObject(meta)] == settled{meta.GetUID(), meta.GetResourceVersion(), hash}
 }
 
 func (a *Applier) remember(obj client.Object, hash string) {
@@ -275,12 +293,12 @@ func (a *Applier) remember(obj client.Object, hash string) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.settled[obj.GetUID()] = settled{resourceVersion: obj.GetResourceVersion(), hash: hash}
+	a.settled[client.ObjectKeyFromObject(obj)] = settled{obj.GetUID(), obj.GetResourceVersion(), hash}
 }
 
-// Forget drops what is remembered of an object that is gone.
-func (a *Applier) Forget(uid types.UID) {
+// Forget drops what is remembered of a ConfigMap that is gone.
+func (a *Applier) Forget(key client.ObjectKey) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	delete(a.settled, uid)
+	delete(a.settled, key)
 }

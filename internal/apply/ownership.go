@@ -26,7 +26,7 @@ func IsOwnershipConflict(err error) bool {
 	return errors.As(err, &conflict)
 }
 
-// TerminatingError says that a child is being deleted and can be made anew only when it is gone.
+// TerminatingError says that a child is being deleted and can be created again only when it is gone.
 type TerminatingError struct{ Message string }
 
 // Error returns the message.
@@ -62,7 +62,7 @@ func (a *Applier) own(ctx context.Context, owner, live client.Object) error {
 			"resource %s is owned by %s/%s (UID: %s), cannot be managed by %s %s; this %s is not touched",
 			name, controller.Kind, controller.Name, controller.UID, ref.Kind, ref.Name, gvk.Kind)}
 	case !live.GetDeletionTimestamp().IsZero():
-		return &TerminatingError{fmt.Sprintf("%s %s is being deleted and will be made anew when it is gone", gvk.Kind, name)}
+		return &TerminatingError{fmt.Sprintf("%s %s is being deleted and will be created again when it is gone", gvk.Kind, name)}
 	case controller.UID != ref.UID:
 		return a.adopt(ctx, live, ref)
 	}

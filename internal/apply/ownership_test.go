@@ -8,8 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestOnlyWhatIsOursOrAnOrphanOfOursIsWritten(t *testing.T) {
@@ -47,7 +50,9 @@ func TestOnlyWhatIsOursOrAnOrphanOfOursIsWritten(t *testing.T) {
 		},
 		"it belongs to another kind": {
 			live: owned("apps/v1", "StatefulSet", "demo", "uid-other"), want: conflict,
-			fragments: []string{"resource team/demo is owned by StatefulSet/demo (UID: uid-other), cannot be managed by MCPServer demo", "this Deployment is not touched"},
+			fragments: []string{
+				"resource team/demo is owned by StatefulSet/demo (UID: uid-other), cannot be managed by MCPServer demo", "this Deployment is not touched",
+			},
 		},
 		"it belongs to a server of another name": {
 			live: owned(gv, kind, "other", "uid-other"), want: conflict,
@@ -63,7 +68,7 @@ func TestOnlyWhatIsOursOrAnOrphanOfOursIsWritten(t *testing.T) {
 			live: owned("mcp.operator/v1alpha0", kind, "demo", "uid-before"), writes: []string{"adopt", "apply, forced"},
 		},
 		"it is ours and being deleted": {
-			live: ending(owned(gv, kind, "demo", uid)), want: terminating, fragments: []string{"Deployment team/demo is being deleted and will be made anew"},
+			live: ending(owned(gv, kind, "demo", uid)), want: terminating, fragments: []string{"Deployment team/demo is being deleted and will be created"},
 		},
 		"it is an orphan and being deleted": {
 			live: ending(owned(gv, kind, "demo", "uid-before")), want: terminating, fragments: []string{"is being deleted"},
@@ -80,9 +85,8 @@ func TestOnlyWhatIsOursOrAnOrphanOfOursIsWritten(t *testing.T) {
 				w = makeWorld(t, tt.live)
 			}
 			err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment())
-			var terminatingErr *TerminatingError
 			got := map[bool]string{true: conflict}[IsOwnershipConflict(err)]
-			if errors.As(err, &terminatingErr) {
+			if _, ok := errors.AsType[*TerminatingError](err); ok {
 				got = terminating
 			}
 			if got != tt.want || (err == nil) != (tt.want == "") {
@@ -121,6 +125,36 @@ func TestAnOrphanIsAdoptedOnlyAsItWasSeen(t *testing.T) {
 	}
 }
 
+func TestAConfigMapIsCreatedAndNeverAppliedOverOneThatAppearedMeanwhile(t *testing.T) {
+	t.Parallel()
+	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "demo-config", Namespace: "team"}, Data: map[string]string{"a": "1"}}
+	w := makeWorld(t)
+	if err := w.applier.Apply(t.Context(), makeOwner(), desired); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.writes[0]; got.verb != "create" || got.owner != FieldManager {
+		t.Errorf("the first write is %+v; want a create by %q", got, FieldManager)
+	}
+	live := &corev1.ConfigMap{ObjectMeta: *desired.ObjectMeta.DeepCopy()}
+	w.controlledBy(live, "uid-demo")
+	if live.Annotations[AnnotationHash] == "" || live.Data["a"] != "1" {
+		t.Errorf("created was %+v", live)
+	}
+	if desired.Annotations != nil || desired.OwnerReferences != nil {
+		t.Errorf("what was asked for was changed: %+v", desired.ObjectMeta)
+	}
+
+	w = makeWorld(t)
+	exists := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "demo-config")
+	w.refuse = func(write) error { return exists }
+	if err := w.applier.Apply(t.Context(), makeOwner(), desired); !errors.Is(err, exists) {
+		t.Errorf("error %v, want %v", err, exists)
+	}
+	if diff := cmp.Diff([]string{"create"}, w.verbs()); diff != "" {
+		t.Errorf("writes (-want +got)\n%s", diff)
+	}
+}
+
 func TestAConfigMapIsReadAgainOnlyAfterItChanged(t *testing.T) {
 	t.Parallel()
 	w := makeWorld(t)
@@ -135,7 +169,7 @@ func TestAConfigMapIsReadAgainOnlyAfterItChanged(t *testing.T) {
 			t.Errorf("%s: %d reads, want %d; writes (-want +got)\n%s", what, w.contentReads, wantReads, diff)
 		}
 	}
-	step("it is not there", 0, "apply")
+	step("it is not there", 0, "create")
 	step("at rest", 0)
 	w.edit(&corev1.ConfigMap{ObjectMeta: desired.ObjectMeta}, func(c *corev1.ConfigMap) { c.Annotations["note"] = "x" })
 	step("somebody adds an annotation", 1)
@@ -145,4 +179,6 @@ func TestAConfigMapIsReadAgainOnlyAfterItChanged(t *testing.T) {
 	desired.Data["a"] = "3"
 	step("we ask for something else", 1, "apply, forced")
 	step("at rest once more", 0)
+	w.applier.Forget(client.ObjectKeyFromObject(desired))
+	step("what is remembered was dropped", 1)
 }

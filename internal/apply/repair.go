@@ -25,6 +25,7 @@ func (a *Applier) repairPorts(ctx context.Context, content *unstructured.Unstruc
 	if patch == nil {
 		return false, nil
 	}
+	patch["metadata"] = map[string]any{"uid": live.GetUID()}
 	raw, err := json.Marshal(patch)
 	if err != nil {
 		return false, fmt.Errorf("encode ports of %s %q: %w", content.GetKind(), content.GetName(), err)

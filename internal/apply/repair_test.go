@@ -3,6 +3,7 @@ package apply
 import (
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -98,13 +99,16 @@ func TestWhatTheAPIServerFindsInvalidIsMendedWhereItsPortsDiffer(t *testing.T) {
 		"ports that differ are put back, and it is applied again": {9090, []error{invalid}, []string{"apply, forced", "mend", "apply, forced"}, nil},
 		"nothing to put back: the refusal is told":                {8080, []error{invalid}, []string{"apply, forced"}, invalid},
 		"ports that cannot be put back: both are told":            {9090, []error{invalid, conflict}, []string{"apply, forced", "mend"}, conflict},
-		"it stays invalid: that is told, and not tried for ever":  {9090, []error{invalid, nil, invalid}, []string{"apply, forced", "mend", "apply, forced"}, invalid},
-		"another refusal mends nothing":                           {9090, []error{conflict}, []string{"apply, forced"}, conflict},
+		"it stays invalid: that is told, and not tried for ever": {
+			9090, []error{invalid, nil, invalid}, []string{"apply, forced", "mend", "apply, forced"}, invalid,
+		},
+		"another refusal mends nothing": {9090, []error{conflict}, []string{"apply, forced"}, conflict},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			live := makeDeployment()
+			live.UID = "uid-live"
 			live.Spec.Template.Spec.Containers[0].Ports[0].ContainerPort = tt.livePort
 			live.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(makeOwner(), schema.GroupVersionKind{
 				Group: "mcp.operator", Version: "v1alpha1", Kind: "MCPServer",
@@ -122,6 +126,11 @@ func TestWhatTheAPIServerFindsInvalidIsMendedWhereItsPortsDiffer(t *testing.T) {
 			}
 			if diff := cmp.Diff(tt.want, w.verbs()); diff != "" {
 				t.Errorf("writes (-want +got)\n%s", diff)
+			}
+			for _, wr := range w.writes {
+				if !strings.Contains(wr.data, `"uid":"uid-live"`) {
+					t.Errorf("a foreign object that took the name meanwhile would be changed by: %s", wr.data)
+				}
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -45,17 +46,20 @@ func makeWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	w := &world{t: t}
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	w.applier = New(interceptor.NewClient(w.Client.(client.WithWatch), w.recorder()), reader{w}) //nolint:forcetypeassert // the fake client is one
+	w.applier = New(interceptor.NewClient(w.Client.(client.WithWatch), w.recorder()), &reader{w}) //nolint:forcetypeassert // the fake client is one
 	return w
 }
 
 // reader counts what is read past the cache.
 type reader struct{ *world }
 
-func (r reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+func (r *reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	r.contentReads++
 	return r.Client.Get(ctx, key, obj, opts...)
 }
+
+// verbs is what the Applier uses the kinds of patches for.
+var verbs = map[types.PatchType]string{types.ApplyPatchType: "apply", types.MergePatchType: "adopt", types.StrategicMergePatchType: "mend"}
 
 func (w *world) note(wr write) error {
 	w.writes = append(w.writes, wr)
@@ -79,7 +83,7 @@ func (w *world) recorder() interceptor.Funcs {
 				return err
 			}
 			options := (&client.PatchOptions{}).ApplyOptions(opts)
-			verb := map[types.PatchType]string{types.ApplyPatchType: "apply", types.MergePatchType: "adopt", types.StrategicMergePatchType: "mend"}[patch.Type()]
+			verb := verbs[patch.Type()]
 			if options.Force != nil && *options.Force {
 				verb += ", forced"
 			}
@@ -87,6 +91,17 @@ func (w *world) recorder() interceptor.Funcs {
 				return err
 			}
 			return c.Patch(ctx, obj, patch, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+			data, err := json.Marshal(obj)
+			if err != nil {
+				return err
+			}
+			options := (&client.CreateOptions{}).ApplyOptions(opts)
+			if err := w.note(write{verb: "create", data: string(data), owner: options.FieldManager}); err != nil {
+				return err
+			}
+			return c.Create(ctx, obj, opts...)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			options := (&client.DeleteOptions{}).ApplyOptions(opts)
@@ -103,11 +118,11 @@ func (w *world) recorder() interceptor.Funcs {
 }
 
 func (w *world) verbs() []string {
-	var verbs []string
+	var list []string
 	for _, wr := range w.writes {
-		verbs = append(verbs, wr.verb)
+		list = append(list, wr.verb)
 	}
-	return verbs
+	return list
 }
 
 // edit changes a live ConfigMap as somebody else would.

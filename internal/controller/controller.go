@@ -70,7 +70,7 @@ var (
 	// ErrNilMap says that a map that was to be written to is nil.
 	ErrNilMap = errors.New("destination map not initialized")
 
-	// MCPClientVersion is the version told in the MCP handshake; it is set from the build.
+	// MCPClientVersion is the version told in the MCP handshake. It is that of the build; to set it here changes nothing.
 	MCPClientVersion = mcpserver.ClientVersion
 )
 
@@ -79,7 +79,7 @@ type (
 	MCPServerReconciler = mcpserver.Reconciler
 	// OwnershipConflictError says that an object of a child's name belongs to somebody else.
 	OwnershipConflictError = apply.OwnershipConflictError
-	// ValidationError says that a specification has to be mended by its author.
+	// ValidationError says that a specification has to be corrected by its author.
 	ValidationError = mcpserver.ValidationError
 )
 

@@ -40,8 +40,9 @@ func ingress(server *mcpv1alpha1.MCPServer, asked mcpv1alpha1.Network, env Envir
 		from = append(from, networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}})
 	}
 	return networkingv1.NetworkPolicyIngressRule{
-		From:  append(from, asked.IngressFrom...),
-		Ports: []networkingv1.NetworkPolicyPort{networkPort(corev1.ProtocolTCP, Port(server), nil)},
+		From: append(from, asked.IngressFrom...),
+		// By name, since during a rollout old pods still listen on their own number.
+		Ports: []networkingv1.NetworkPolicyPort{{Protocol: new(corev1.ProtocolTCP), Port: new(intstr.FromString(portName))}},
 	}
 }
 

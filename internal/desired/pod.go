@@ -125,10 +125,25 @@ func environment(spec *mcpv1alpha1.MCPServerSpec, extra []corev1.EnvVar) []corev
 	if spec.Config != nil {
 		vars = append(vars, corev1.EnvVar{Name: configEnv, Value: configPath(spec.Config)})
 	}
-	vars = append(vars, spec.Env...)
+	for _, v := range spec.Env {
+		vars = append(vars, withDefaults(v))
+	}
 	// Server-side apply refuses a name that is there twice.
 	vars = slices.DeleteFunc(vars, func(v corev1.EnvVar) bool { return isSet(extra, v.Name) })
 	return append(vars, extra...)
+}
+
+// withDefaults says what the API server would add, so that what is applied is complete: these references are replaced as a
+// whole, and one without its defaults would differ from the live one for ever.
+func withDefaults(v corev1.EnvVar) corev1.EnvVar {
+	v = *v.DeepCopy()
+	if v.ValueFrom == nil {
+		return v
+	}
+	if ref := v.ValueFrom.FieldRef; ref != nil {
+		ref.APIVersion = cmp.Or(ref.APIVersion, "v1")
+	}
+	return v
 }
 
 func resources(asked *mcpv1alpha1.Resources) corev1.ResourceRequirements {

@@ -120,8 +120,6 @@ func newManager(config *rest.Config, o Options) (manager.Manager, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A read that nobody watches for would silently start to cache every object of that kind.
-	cacheOptions.ReaderFailOnMissingInformer = true
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions,

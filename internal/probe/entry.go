@@ -2,6 +2,7 @@ package probe
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -30,6 +31,9 @@ type Server struct {
 	// Pods are the ready pods.
 	Pods []Pod
 
+	// Unready are the pods that exist and are not ready: what is known of them is kept.
+	Unready []types.UID
+
 	// Service is the host and port of the Service, asked once a generation; empty asks never.
 	Service string
 }
@@ -54,7 +58,7 @@ type Verdict struct {
 	// Serving says that at least one present pod answered MCP.
 	Serving bool
 
-	// Generation is the last one that a probe counted for, 0 if none did.
+	// Generation is the last one that the answer of a pod counted for which is ready and answers still; 0 if there is none.
 	Generation int64
 
 	// Result is what the last full probe learned; nil before.
@@ -141,8 +145,8 @@ type entry struct {
 	pods    map[types.UID]*podState
 	running bool
 
-	since     time.Time // when it became unknown
-	counted   int64     // the last generation that a probe of a pod counted for
+	since     time.Time           // when it became unknown
+	counted   map[types.UID]int64 // by pod that exists: the last generation that its answer counted for
 	result    *mcp.Result
 	resultAt  time.Time // when result was read
 	nextRound time.Time // when the next healthy pod is asked
@@ -164,12 +168,14 @@ func (e *entry) observe(server Server) {
 		}
 		// A pod that answered is asked as before until the rollout is over: it serves the clients of the old generation.
 		if wanted := (endpoint{server.Host, server.Path}); state.asked != wanted && (server.Settled || !state.answered) {
-			state.streak, state.full, state.asked = streak{answered: state.answered}, time.Time{}, wanted
+			// One that failed starts anew, as if it had never answered: only an answer makes it good again.
+			state.streak, state.full, state.asked = streak{answered: state.answered && state.failures == 0}, time.Time{}, wanted
 		}
 		present[pod.UID] = state
 	}
 	wasKnown := e.known()
 	e.pods = present
+	maps.DeleteFunc(e.counted, func(uid types.UID, _ int64) bool { return present[uid] == nil && !slices.Contains(server.Unready, uid) })
 	if wasKnown && !e.known() {
 		e.since = time.Now()
 	}
@@ -184,6 +190,17 @@ func (e *entry) known() bool {
 	return false
 }
 
+// generation is the last one that the answer of a pod counted for which is ready and answers still.
+func (e *entry) generation() int64 {
+	var last int64
+	for uid, p := range e.pods {
+		if p.answered && !p.failed() {
+			last = max(last, e.counted[uid])
+		}
+	}
+	return last
+}
+
 func (e *entry) sorted() []*podState {
 	list := make([]*podState, 0, len(e.pods))
 	for _, p := range e.pods {
@@ -194,7 +211,7 @@ func (e *entry) sorted() []*podState {
 }
 
 func (e *entry) verdict() Verdict {
-	v := Verdict{Known: e.known(), Generation: e.counted, Result: e.result}
+	v := Verdict{Known: e.known(), Generation: e.generation(), Result: e.result}
 	if !v.Known {
 		v.Since = e.since
 	}
@@ -252,7 +269,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 // count takes the answer of a pod for a generation. What is told of the server is what was read last: a cheap check of
 // another pod does not bring back what that one said minutes ago.
 func (e *entry) count(generation int64, p *podState) {
-	e.counted = generation
+	e.counted[p.pod.UID] = generation
 	if e.result == nil || p.full.After(e.resultAt) {
 		e.result, e.resultAt = p.result, p.full
 	}

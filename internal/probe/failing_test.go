@@ -115,12 +115,12 @@ func TestPodThatAnsweredIsReportedAfterTwoFailuresAndBackAfterOneAnswer(t *testi
 		if again := first(); again != failedAt+200*time.Millisecond {
 			t.Errorf("asked again after %s", again-failedAt)
 		}
-		if v := p.Verdict("uid-a"); v.Failure != errRefused || v.Serving || !v.Known || v.Generation != 1 {
+		if v := p.Verdict("uid-a"); v.Failure != errRefused || v.Serving || !v.Known || v.Generation != 0 {
 			t.Errorf("after two failures: %+v", v)
 		}
 		p.answer("pod-1:8080", reply{})
 		first()
-		if v := p.Verdict("uid-a"); v.Failure != nil || !v.Serving {
+		if v := p.Verdict("uid-a"); v.Failure != nil || !v.Serving || v.Generation != 1 {
 			t.Errorf("after an answer: %+v", v)
 		}
 		if got := len(p.notifications("a")); got != 3 {

@@ -136,7 +136,7 @@ func TestPodsThatAllWentMakeTheServerUnknownSinceThen(t *testing.T) {
 		p.Observe(server("a", "pod-2"))
 		p.pass(500 * time.Millisecond)
 		v := p.Verdict("uid-a")
-		if v.Known || v.Serving || !v.Since.Equal(p.start.Add(time.Minute)) || v.Generation != 1 {
+		if v.Known || v.Serving || !v.Since.Equal(p.start.Add(time.Minute)) || v.Generation != 0 {
 			t.Errorf("before the new pod answered: %+v", v)
 		}
 		p.pass(time.Second)
@@ -144,6 +144,53 @@ func TestPodsThatAllWentMakeTheServerUnknownSinceThen(t *testing.T) {
 			t.Errorf("after the new pod answered: %+v", v)
 		}
 	})
+}
+
+func TestAPodKeepsItsGenerationWhileItIsNotReady(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.Observe(server("a", "pod-1"))
+		p.pass(time.Second)
+		away := server("a")
+		away.Settled, away.Generation, away.Unready = false, 2, server("a", "pod-1").podUIDs()
+		p.Observe(away)
+		p.pass(time.Minute)
+		back := server("a", "pod-1")
+		back.Settled, back.Generation = false, 2
+		p.Observe(back)
+		p.pass(time.Second)
+		if v := p.Verdict("uid-a"); !v.Serving || v.Generation != 1 {
+			t.Errorf("after it came back: %+v", v)
+		}
+	})
+}
+
+func TestAnObjectCreatedAgainReplacesTheOldOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.Observe(server("a", "pod-1"))
+		p.pass(time.Second)
+		again := server("a", "pod-2")
+		again.UID = "uid-of-the-second"
+		p.Observe(again)
+		p.pass(10 * time.Minute)
+		if n := len(p.asked("pod-1:8080")); n != 1 {
+			t.Errorf("the pod of the old object was asked %d times", n)
+		}
+		if p.Verdict("uid-a").Known || !p.Verdict(again.UID).Known {
+			t.Error("the old verdict is there, or the new one is not")
+		}
+	})
+}
+
+func (s Server) podUIDs() []types.UID {
+	var uids []types.UID
+	for _, pod := range s.Pods {
+		uids = append(uids, pod.UID)
+	}
+	return uids
 }
 
 func TestEveryFieldOfAVerdictCountsForAChange(t *testing.T) {

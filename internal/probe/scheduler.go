@@ -38,7 +38,7 @@ type Options struct {
 	// Notify is called when the verdict of a server changed. It may block until ctx ends.
 	Notify func(ctx context.Context, key types.NamespacedName)
 
-	// Observed is told of every probe of a server that ended, how long it took and its error; nil tells nobody.
+	// Observed is told of every probe of a server that ended, how long it took and its error; nil tells nobody. It must not block.
 	Observed func(key types.NamespacedName, took time.Duration, result *mcp.Result, err error)
 
 	// Workers is how many probes run at once in each of the three lanes. Default: 16.
@@ -58,6 +58,7 @@ type Scheduler struct {
 
 	mu      sync.Mutex
 	entries map[types.UID]*entry
+	uids    map[types.NamespacedName]types.UID // of the entries
 }
 
 // New returns a Scheduler.
@@ -71,7 +72,7 @@ func New(opts Options) *Scheduler {
 	if opts.FullInterval == 0 {
 		opts.FullInterval = 10 * time.Minute
 	}
-	s := &Scheduler{opts: opts, entries: map[types.UID]*entry{}}
+	s := &Scheduler{opts: opts, entries: map[types.UID]*entry{}, uids: map[types.NamespacedName]types.UID{}}
 	for l := range s.lanes {
 		s.lanes[l] = lane(l).queue()
 	}
@@ -103,8 +104,9 @@ func (s *Scheduler) Observe(server Server) {
 	defer s.mu.Unlock()
 	e, known := s.entries[server.UID]
 	if !known {
-		e = &entry{pods: map[types.UID]*podState{}, since: time.Now()}
-		s.entries[server.UID] = e
+		e = &entry{pods: map[types.UID]*podState{}, counted: map[types.UID]int64{}, since: time.Now()}
+		delete(s.entries, s.uids[server.Key]) // an object of this name that was deleted and created again
+		s.entries[server.UID], s.uids[server.Key] = e, server.UID
 	}
 	e.observe(server)
 	s.schedule(e)
@@ -114,11 +116,8 @@ func (s *Scheduler) Observe(server Server) {
 func (s *Scheduler) Forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for uid, e := range s.entries {
-		if e.server.Key == key {
-			delete(s.entries, uid)
-		}
-	}
+	delete(s.entries, s.uids[key])
+	delete(s.uids, key)
 }
 
 // Verdict returns what is known of a server.
@@ -175,20 +174,20 @@ func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
 	start := time.Now()
 	result, err := s.do(ctx, task)
 	took := time.Since(start)
-	if s.opts.Observed != nil && ctx.Err() == nil {
-		s.opts.Observed(key, took, result, err)
-	}
 
 	s.mu.Lock()
 	e.running = false
+	if s.entries[uid] != e || ctx.Err() != nil { // forgotten meanwhile, or at the end
+		s.mu.Unlock()
+		return
+	}
+	if s.opts.Observed != nil {
+		s.opts.Observed(key, took, result, err)
+	}
 	before := e.verdict() // not earlier: what Observe changed meanwhile, its caller has seen
-	if ctx.Err() == nil {
-		e.record(task, answer{result: result, err: asError(err), took: took}, s.jitter())
-	}
-	changed := s.entries[uid] == e && !before.equal(e.verdict())
-	if s.entries[uid] == e && ctx.Err() == nil {
-		s.schedule(e)
-	}
+	e.record(task, answer{result: result, err: asError(err), took: took}, s.jitter())
+	changed := !before.equal(e.verdict())
+	s.schedule(e)
 	s.mu.Unlock()
 	if changed {
 		s.opts.Notify(ctx, key)

@@ -45,12 +45,12 @@ func (e *entry) next(opts Options) [lanes]task {
 	}
 	if due != nil {
 		at, l := e.nextRound, healthy
-		if e.server.Settled && e.counted < e.server.Generation {
+		if e.server.Settled && e.generation() < e.server.Generation {
 			at, l = time.Time{}, fresh // somebody waits for the new generation
 		}
 		offer(l, task{at: atLeastOne(at), pod: &due.pod, asked: due.asked, last: due.lastFor(opts)})
 	}
-	if e.server.Service != "" && e.counted == e.server.Generation && e.serviceCounted < e.server.Generation && e.result != nil {
+	if e.server.Service != "" && e.generation() == e.server.Generation && e.serviceCounted < e.server.Generation && e.result != nil {
 		offer(laneOf(&e.service), task{at: atLeastOne(e.service.next), asked: endpoint{e.server.Host, e.server.Path}, last: e.result})
 	}
 	return best

@@ -40,6 +40,7 @@ const (
 	failed
 	unsettled
 	kept
+	retried
 )
 
 // Done says that this part is as asked: True.
@@ -62,6 +63,11 @@ func Failed(reason string, err error) Outcome {
 	return Outcome{kind: failed, Reason: reason, Message: err.Error(), err: err}
 }
 
+// Retry says that the environment failed, so that nothing is known of this part: Unknown, and a retry with back-off.
+func Retry(reason string, err error) Outcome {
+	return Outcome{kind: retried, Reason: reason, Message: err.Error(), err: err}
+}
+
 // Unsettled says that something observed needs attention: False. It is no error of the operator, and a watch or the timer
 // after (0: none) wakes.
 func Unsettled(reason, message string, after time.Duration) Outcome {
@@ -74,9 +80,9 @@ func Keep(after time.Duration) Outcome { return Outcome{kind: kept, After: after
 // IsDone says whether this part is as asked.
 func (o Outcome) IsDone() bool { return o.kind == done || o.kind == kept }
 
-// Err is the error to return from Reconcile: that of Failed, else nil.
+// Err is the error to return from Reconcile: that of Failed and Retry, else nil.
 func (o Outcome) Err() error {
-	if o.kind == failed {
+	if o.kind == failed || o.kind == retried {
 		return o.err
 	}
 	return nil
@@ -89,6 +95,9 @@ func (o Outcome) Cause() error { return o.err }
 // error that passes by itself.
 func (o Outcome) Condition(conditionType string, generation int64) (metav1.Condition, bool) {
 	c := metav1.Condition{Type: conditionType, ObservedGeneration: generation, Reason: o.Reason, Message: Truncate(o.Message)}
+	if IsTransient(o.Err()) {
+		return c, false
+	}
 	switch o.kind {
 	case done:
 		c.Status = metav1.ConditionTrue
@@ -97,10 +106,9 @@ func (o Outcome) Condition(conditionType string, generation int64) (metav1.Condi
 	case invalid, unsettled:
 		c.Status = metav1.ConditionFalse
 	case failed:
-		if IsTransient(o.err) {
-			return c, false
-		}
 		c.Status = metav1.ConditionFalse
+	case retried:
+		c.Status = metav1.ConditionUnknown
 	case kept:
 		return c, false
 	}
@@ -117,8 +125,8 @@ func (o Outcome) Condition(conditionType string, generation int64) (metav1.Condi
 // server that is overloaded, restarting or not reachable.
 func IsTransient(err error) bool {
 	var network net.Error
-	return apierrors.IsConflict(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
-		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || errors.As(err, &network)
+	return err != nil && (apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) ||
+		apierrors.IsTooManyRequests(err) || apierrors.IsServiceUnavailable(err) || errors.As(err, &network))
 }
 
 // maxMessage is the length of the longest condition message that we write, in bytes.

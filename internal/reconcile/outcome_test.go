@@ -57,6 +57,16 @@ func TestOutcomeBecomesACondition(t *testing.T) {
 		"failed by what passes leaves the condition, and is retried": {
 			outcome: Failed("ApplyFailed", context.DeadlineExceeded), kept: true, err: context.DeadlineExceeded, cause: context.DeadlineExceeded,
 		},
+		"retried is Unknown, and an error": {
+			outcome: Retry("Unknown", errEnv), want: condition(metav1.ConditionUnknown, "Unknown", "quota exceeded"), err: errEnv, cause: errEnv,
+		},
+		"retried for what passes leaves the condition": {
+			outcome: Retry("Unknown", context.DeadlineExceeded), kept: true, err: context.DeadlineExceeded, cause: context.DeadlineExceeded,
+		},
+		"invalid by what would pass is told all the same: nothing tries again": {
+			outcome: Invalid("BadPort", context.DeadlineExceeded),
+			want:    condition(metav1.ConditionFalse, "BadPort", context.DeadlineExceeded.Error()), cause: context.DeadlineExceeded,
+		},
 		"unsettled is False, and no error": {
 			outcome: Unsettled("CrashLooping", "exit 1", time.Second), want: condition(metav1.ConditionFalse, "CrashLooping", "exit 1"), after: time.Second,
 		},
@@ -93,6 +103,7 @@ func TestErrorsThatPassByThemselvesAreTransient(t *testing.T) {
 	}{
 		"conflict":                  {apierrors.NewConflict(pods, "a", errEnv), true},
 		"conflict, wrapped":         {fmt.Errorf("apply: %w", apierrors.NewConflict(pods, "a", errEnv)), true},
+		"somebody made it first":    {fmt.Errorf("create: %w", apierrors.NewAlreadyExists(pods, "a")), true},
 		"server timeout":            {apierrors.NewServerTimeout(pods, "get", 1), true},
 		"request timeout":           {apierrors.NewTimeoutError("slow", 1), true},
 		"too many requests":         {apierrors.NewTooManyRequests("slow down", 1), true},

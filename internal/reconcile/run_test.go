@@ -124,6 +124,14 @@ func TestRun(t *testing.T) {
 			conditions: []string{"A=True/A", "B=False/Y"},
 			err:        errEnv,
 		},
+		"what is to be tried again stops acting, is Unknown, and is returned": {
+			phases: []Phase[*ran]{
+				step("a", "A", Retry("Unknown", errEnv)), step("b", "B", Done("", "")), observing(step("c", "C", Retry("Unknown", errUser))),
+			},
+			ran:        []string{"a", "c"},
+			conditions: []string{"A=Unknown/Unknown", "C=Unknown/Unknown"},
+			failed:     "a", problem: "Unknown", err: errEnv,
+		},
 		"the shortest time wakes": {
 			phases: []Phase[*ran]{
 				step("a", "A", Keep(time.Hour)), observing(step("b", "B", Wait("Soon", "", time.Minute))),
@@ -174,6 +182,7 @@ func TestConditionsThatAreNotAnsweredForStay(t *testing.T) {
 	}{
 		"paused":                  {[]Phase[*ran]{step("a", "A", Done("New", ""))}, Options{Paused: true}},
 		"an error that passes":    {[]Phase[*ran]{step("a", "A", Failed("X", context.DeadlineExceeded)), step("b", "B", Done("New", ""))}, Options{}},
+		"a retry that passes":     {[]Phase[*ran]{step("a", "A", Retry("X", context.DeadlineExceeded))}, Options{}},
 		"kept":                    {[]Phase[*ran]{step("a", "A", Keep(0))}, Options{}},
 		"kept in a shared one":    {[]Phase[*ran]{step("a", "A", Done("New", "")), step("b", "A", Keep(0))}, Options{}},
 		"no phase answers at all": {nil, Options{}},

@@ -10,8 +10,8 @@ func longVariable(length int) string {
 }
 
 var refusedPods = []refused{
-	{"root is said aloud", "spec: {podSecurity: {runAsUser: 0}}", "spec.podSecurity", "said aloud"},
-	{"root is not denied and asked for at once", "spec: {podSecurity: {runAsUser: 0, runAsNonRoot: true}}", "spec.podSecurity", "said aloud"},
+	{"root is said aloud", "spec: {podSecurity: {runAsUser: 0}}", "spec.podSecurity", "requires runAsNonRoot: false"},
+	{"root is not denied and asked for at once", "spec: {podSecurity: {runAsUser: 0, runAsNonRoot: true}}", "spec.podSecurity", "requires runAsNonRoot: false"},
 	{"a ServiceAccount has the name of an object", "spec: {podSecurity: {serviceAccountName: 'a:b'}}", "spec.podSecurity.serviceAccountName", "ServiceAccount"},
 	{"a seccomp profile has a type", "spec: {podSecurity: {seccompProfile: {}}}", "spec.podSecurity.seccompProfile.type", "Required value"},
 	{"seccomp is not switched off", "spec: {podSecurity: {seccompProfile: {type: Unconfined}}}", "spec.podSecurity.seccompProfile.type", "supported values"},

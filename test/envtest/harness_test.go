@@ -23,6 +23,7 @@ import (
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -82,23 +83,40 @@ func logFile() *os.File {
 	return f
 }
 
-// counter counts the operator's requests by verb and resource.
-type counter struct {
-	mu     sync.Mutex
+// requests is what the operator asked of the API server, each as "METHOD path". Leases and the making of events do not count.
+type requests struct {
 	writes []string
-	reads  []string
+	reads  []string // but for watches
+}
+
+// counter notes the operator's requests.
+type counter struct {
+	requests
+
+	mu sync.Mutex
+
+	// listed are lists and watches of Secrets and ConfigMaps as metadata, exposed those with their content; both since the start.
+	listed, exposed []string
 }
 
 func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		line := req.Method + " " + req.URL.Path
+		read, watched := req.Method == http.MethodGet, req.URL.Query().Get("watch") != ""
 		c.mu.Lock()
 		switch {
-		case strings.Contains(line, "/leases"), strings.Contains(line, "/events"):
-		case req.Method != http.MethodGet:
+		case strings.Contains(line, "/leases"), !read && strings.Contains(line, "/events"):
+		case !read:
 			c.writes = append(c.writes, line)
-		case req.URL.Query().Get("watch") == "":
+		case !watched:
 			c.reads = append(c.reads, line)
+		}
+		if read && (strings.HasSuffix(line, "/secrets") || strings.HasSuffix(line, "/configmaps")) {
+			if strings.Contains(req.Header.Get("Accept"), "PartialObjectMetadata") {
+				c.listed = append(c.listed, line)
+			} else {
+				c.exposed = append(c.exposed, line)
+			}
 		}
 		c.mu.Unlock()
 		return next.RoundTrip(req)
@@ -109,12 +127,12 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// take returns the writes since the last call.
-func (c *counter) take() []string {
+// take returns the requests since the last call.
+func (c *counter) take() requests {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	taken := c.writes
-	c.writes, c.reads = nil, nil
+	taken := c.requests
+	c.requests = requests{}
 	return taken
 }
 
@@ -145,8 +163,56 @@ func start(t *testing.T, pods *dialer) *fixture {
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
 	f.create(ns)
 	f.namespace = ns.Name
+	f.leaveNoServers(f.namespace)
 	f.run(pods)
 	return f
+}
+
+// leaveNoServers ends the servers of a namespace with the test: the next operator would reconcile them too.
+func (f *fixture) leaveNoServers(namespace string) {
+	f.t.Cleanup(func() {
+		ctx := context.WithoutCancel(f.ctx)
+		if err := f.client.DeleteAllOf(ctx, &mcpv1alpha1.MCPServer{}, client.InNamespace(namespace)); err != nil {
+			f.t.Errorf("delete the MCPServers of %s: %v", namespace, err)
+		}
+	})
+}
+
+// restart starts the operator anew, and waits until it reconciled so many objects.
+func (f *fixture) restart(pods *dialer, servers int) {
+	f.t.Helper()
+	f.stop()
+	before := reconciled(f.t)
+	f.run(pods)
+	f.eventually(fmt.Sprintf("%d servers are reconciled after a restart", servers), func() error {
+		if n := reconciled(f.t) - before; n < servers {
+			return fmt.Errorf("%d are", n)
+		}
+		return nil
+	})
+}
+
+// reconciled is how many passes ended well in this process.
+func reconciled(t *testing.T) int {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	passes := 0.0
+	for _, family := range families {
+		if family.GetName() != "controller_runtime_reconcile_total" {
+			continue
+		}
+		for _, metric := range family.GetMetric() {
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "result" && label.GetValue() != "error" {
+					passes += metric.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return int(passes)
 }
 
 // run starts the operator, again if it was stopped.
@@ -159,7 +225,6 @@ func (f *fixture) run(pods *dialer) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	cacheOptions.ReaderFailOnMissingInformer = true
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme: scheme, Cache: cacheOptions,
 		Client:     client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
@@ -245,8 +310,8 @@ func (f *fixture) eventually(what string, check func() error) {
 	f.t.Logf("%s: after %v", what, time.Since(begin).Round(time.Millisecond))
 }
 
-// quiet waits until the operator wrote nothing for a second, and returns what it wrote before.
-func (f *fixture) quiet() []string {
+// quiet waits until the operator wrote nothing for a second, and returns what it asked before.
+func (f *fixture) quiet() requests {
 	f.t.Helper()
 	last, since := f.counter.count(), time.Now()
 	err := wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {

@@ -65,8 +65,7 @@ func TestReadyFollowsTheHandshakeAndARestartWritesNothing(t *testing.T) {
 	}
 	f.quiet()
 
-	f.stop()
-	f.run(pods)
+	f.restart(pods, 1)
 	f.wantWrites("a restart of the operator", map[string]int{}, 0)
 
 	// All pods gone: False, by the Deployment's word alone.

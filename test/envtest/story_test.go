@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 )
 
@@ -216,7 +217,7 @@ func TestMissingReferencesHealByThemselvesAndChangesRollPods(t *testing.T) {
 }
 
 func TestInlineConfigIsAConfigMapOfOurs(t *testing.T) {
-	f := start(t, nil)
+	f := start(t, dialTo(addressOf(t, mcptest.NewServer(t).URL)))
 	server := f.server("inline")
 	server.Spec.Config = &mcpv1alpha1.ServerConfig{Inline: inline(`{"log":"info"}`)}
 	f.create(server)
@@ -235,8 +236,17 @@ func TestInlineConfigIsAConfigMapOfOurs(t *testing.T) {
 		}
 		return nil
 	})
+	f.readyPod("inline", "inline-a")
+	f.rolledOut("inline", 1)
+	f.condition("inline", "Ready", metav1.ConditionTrue, "Available")
+	f.quiet()
 	f.edit(server, "inline", func() { server.Spec.Config = nil })
-	f.eventually("the ConfigMap goes with the configuration", func() error {
+	f.wantWrites("the configuration is removed: a pod of the old specification may start and mount it", map[string]int{"deployments": 1}, 2)
+	if err := f.get(config, "inline-config"); err != nil {
+		t.Errorf("the ConfigMap during the rollout: %v", err)
+	}
+	f.rolledOut("inline", 1)
+	f.eventually("the ConfigMap goes when no pod of the old specification is left", func() error {
 		if err := f.get(config, "inline-config"); !apierrors.IsNotFound(err) {
 			return errors.New("still there")
 		}

@@ -3,11 +3,14 @@ package envtest
 import (
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -23,20 +26,32 @@ func split(writes []string) (children map[string]int, status int) {
 			continue
 		}
 		parts := strings.Split(line, "/")
-		children[parts[len(parts)-2]]++
+		resource := parts[len(parts)-2]
+		if strings.HasPrefix(line, http.MethodPost) {
+			resource = parts[len(parts)-1]
+		}
+		children[resource]++
 	}
 	return children, status
 }
 
 func (f *fixture) wantWrites(what string, want map[string]int, maxStatus int) {
 	f.t.Helper()
-	writes := f.quiet()
+	writes := f.quiet().writes
 	children, status := split(writes)
 	if diff := cmp.Diff(want, children); diff != "" {
 		f.t.Errorf("%s: writes of children (-want +got):\n%s\n%s", what, diff, strings.Join(writes, "\n"))
 	}
 	if status > maxStatus {
 		f.t.Errorf("%s: %d status writes, want at most %d:\n%s", what, status, maxStatus, strings.Join(writes, "\n"))
+	}
+}
+
+// wantNothing fails the test if the operator asked anything of the API server.
+func (f *fixture) wantNothing(what string) {
+	f.t.Helper()
+	if diff := cmp.Diff(requests{}, f.quiet(), cmp.AllowUnexported(requests{})); diff != "" {
+		f.t.Errorf("%s: requests (-want +got):\n%s", what, diff)
 	}
 }
 
@@ -63,13 +78,69 @@ func TestWritesAreExactlyWhatAChangeNeeds(t *testing.T) {
 	}
 
 	f.edit(server, "counted", func() { server.Spec.Port = 9090 })
-	f.wantWrites("a port edit", map[string]int{"deployments": 1, "services": 1, "networkpolicies": 1}, 2)
+	// The NetworkPolicy names the port, for the pods before and after the edit.
+	f.wantWrites("a port edit", map[string]int{"deployments": 1, "services": 1}, 2)
+}
 
-	f.edit(server, "counted", func() {
+func TestOfWhatSettledNothingIsWrittenAndNothingRead(t *testing.T) {
+	f := start(t, nil)
+	server := f.server("resting")
+	server.Spec.Config = &mcpv1alpha1.ServerConfig{Inline: inline(`{"a": 1}`)}
+	server.Spec.SecretRefs = []mcpv1alpha1.SecretMount{{ObjectName: mcpv1alpha1.ObjectName{Name: "keys"}}}
+	f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys", Namespace: f.namespace}})
+	f.create(server)
+	f.condition("resting", "Applied", metav1.ConditionTrue, "Applied")
+	f.quiet()
+
+	f.edit(server, "resting", func() {
 		server.Labels = map[string]string{"team": "a"}
 		server.Annotations = map[string]string{"note": "b"}
 	})
-	f.wantWrites("a label and an annotation on the object", map[string]int{}, 0)
+	f.wantNothing("a label and an annotation on the object")
+
+	before := reconciled(t)
+	d := &appsv1.Deployment{}
+	f.edit(d, "resting", func() { d.Annotations["note"] = "b" })
+	f.eventually("a foreign annotation on a child wakes the server", func() error {
+		if reconciled(t) == before {
+			return errors.New("no pass")
+		}
+		return nil
+	})
+	f.wantNothing("a foreign annotation on a child")
+}
+
+func TestNoListOfSecretsOrConfigMapsCarriesTheirContent(t *testing.T) {
+	f := start(t, nil)
+	server := f.server("discreet")
+	server.Spec.Config = &mcpv1alpha1.ServerConfig{ConfigMapRef: &mcpv1alpha1.ObjectName{Name: "settings"}}
+	server.Spec.SecretRefs = []mcpv1alpha1.SecretMount{{ObjectName: mcpv1alpha1.ObjectName{Name: "keys"}}}
+	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: f.namespace} }
+	f.create(&corev1.ConfigMap{ObjectMeta: meta("settings"), Data: map[string]string{"a": "1"}})
+	f.create(&corev1.Secret{ObjectMeta: meta("keys"), Data: map[string][]byte{"token": []byte("x")}})
+	f.create(server)
+	f.condition("discreet", "Applied", metav1.ConditionTrue, "Applied")
+	var read []string
+	for _, line := range f.quiet().reads {
+		if strings.HasSuffix(line, "/secrets/keys") || strings.HasSuffix(line, "/configmaps/settings") {
+			read = append(read, line)
+		}
+	}
+	of := "GET /api/v1/namespaces/" + f.namespace
+	if diff := cmp.Diff([]string{of + "/configmaps/settings", of + "/secrets/keys"}, read); diff != "" {
+		t.Errorf("content is read by name, once (-want +got):\n%s", diff)
+	}
+
+	f.counter.mu.Lock()
+	defer f.counter.mu.Unlock()
+	if f.counter.exposed != nil {
+		t.Errorf("lists and watches with content: %v", f.counter.exposed)
+	}
+	for _, resource := range []string{"GET /api/v1/secrets", "GET /api/v1/configmaps"} {
+		if !slices.Contains(f.counter.listed, resource) {
+			t.Errorf("%s: no list as metadata was seen; were they %v?", resource, f.counter.listed)
+		}
+	}
 }
 
 func TestSettledObjectsCostNothing(t *testing.T) {
@@ -92,8 +163,7 @@ func TestSettledObjectsCostNothing(t *testing.T) {
 		}
 		return nil
 	})
-	writes := f.quiet()
-	children, status := split(writes)
+	children, status := split(f.quiet().writes)
 	want := map[string]int{"configmaps": servers, "deployments": servers, "services": servers, "networkpolicies": servers}
 	if diff := cmp.Diff(want, children); diff != "" {
 		t.Errorf("writes of children (-want +got):\n%s", diff)
@@ -102,7 +172,6 @@ func TestSettledObjectsCostNothing(t *testing.T) {
 		t.Errorf("%d status writes for %d servers", status, servers)
 	}
 
-	f.stop()
-	f.run(nil)
+	f.restart(nil, servers)
 	f.wantWrites("a restart of the operator, with all objects read again", map[string]int{}, 0)
 }

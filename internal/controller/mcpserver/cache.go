@@ -17,7 +17,7 @@ import (
 
 // CacheOptions returns the cache options of a manager that runs this controller. Of Pods the API server sends only those
 // that we make; what is kept of them is what the diagnosis and the prober read. Of Deployments, Services and
-// NetworkPolicies that are not ours only the metadata is kept: enough to see that they are there.
+// NetworkPolicies that are not ours, and of ConfigMaps and Secrets, only the metadata is kept: enough to see that they are there.
 func CacheOptions() (cache.Options, error) {
 	ours, err := k8slabels.NewRequirement(desired.LabelMCPServer, selection.Exists, nil)
 	if err != nil {
@@ -30,6 +30,9 @@ func CacheOptions() (cache.Options, error) {
 			&appsv1.Deployment{}:          {Transform: trimForeign},
 			&corev1.Service{}:             {Transform: trimForeign},
 			&networkingv1.NetworkPolicy{}: {Transform: trimForeign},
+			&corev1.Secret{}:              {Transform: trimMetadata},
+			&corev1.ConfigMap{}:           {Transform: trimMetadata},
+			&corev1.Namespace{}:           {Transform: trimMetadata},
 		},
 	}, nil
 }
@@ -57,11 +60,22 @@ func trimPod(obj any) (any, error) {
 	return pod, nil
 }
 
+// trimMetadata drops annotations and labels of objects that are watched as metadata: kubectl apply keeps a copy of the whole
+// object, of a Secret too, in an annotation.
+func trimMetadata(obj any) (any, error) {
+	if o, ok := obj.(metav1.Object); ok {
+		o.SetAnnotations(nil)
+		o.SetLabels(nil)
+		o.SetManagedFields(nil)
+	}
+	return obj, nil
+}
+
 // trimForeign keeps only the metadata of objects that we did not make.
 func trimForeign(obj any) (any, error) {
 	if o, ok := obj.(metav1.Object); ok {
 		o.SetManagedFields(nil)
-		if _, ours := o.GetLabels()[desired.LabelMCPServer]; ours {
+		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == "MCPServer" {
 			return obj, nil
 		}
 		o.SetAnnotations(nil)

@@ -31,6 +31,9 @@ const (
 	// A pod whose containers are not made for mountGrace may wait for a volume; its events tell.
 	mountGrace = 15 * time.Second
 
+	// A pod's events are asked for at most once in eventsInterval.
+	eventsInterval = time.Minute
+
 	// A container that was started again less than restartGrace ago is still told by how it ended before.
 	restartGrace = time.Minute
 )
@@ -83,7 +86,7 @@ func diagnosePod(pod *corev1.Pod, now time.Time) diagnosis {
 		}
 	}
 	var later time.Duration
-	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+	for _, status := range awaited(pod) {
 		d := diagnoseContainer(pod, status, now)
 		if d.reason != "" {
 			return d
@@ -95,6 +98,20 @@ func diagnosePod(pod *corev1.Pod, now time.Time) diagnosis {
 	return diagnosis{after: later}
 }
 
+// awaited returns the containers that a pod may be waiting for. Init containers come first, but for those that run, which is
+// progress, or have done their work.
+func awaited(pod *corev1.Pod) []corev1.ContainerStatus {
+	var list []corev1.ContainerStatus
+	for _, status := range pod.Status.InitContainerStatuses {
+		ended := status.State.Terminated
+		if status.State.Waiting != nil || ended != nil && ended.ExitCode != 0 {
+			list = append(list, status)
+		}
+	}
+	return append(list, pod.Status.ContainerStatuses...)
+}
+
+// diagnoseContainer says what is wrong with a container. A server that ends is as wrong with exit code 0 as with any other.
 func diagnoseContainer(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) diagnosis {
 	told := func(reason, format string, args ...any) diagnosis {
 		return diagnosis{reason: reason, message: fmt.Sprintf(format, args...) + fmt.Sprintf(" (pod: %s)", pod.Name)}
@@ -102,7 +119,7 @@ func diagnoseContainer(pod *corev1.Pod, status corev1.ContainerStatus, now time.
 	if waiting := status.State.Waiting; waiting != nil {
 		return diagnoseWaiting(pod, status, now, told)
 	}
-	if ended := status.State.Terminated; ended != nil && ended.ExitCode != 0 {
+	if ended := status.State.Terminated; ended != nil {
 		return diagnoseEnd(status, ended, told)
 	}
 	running := status.State.Running
@@ -110,8 +127,10 @@ func diagnoseContainer(pod *corev1.Pod, status corev1.ContainerStatus, now time.
 		return diagnosis{}
 	}
 	age := now.Sub(running.StartedAt.Time)
-	if last := status.LastTerminationState.Terminated; last != nil && age < restartGrace && last.ExitCode != 0 {
-		return diagnoseEnd(status, last, told)
+	if last := status.LastTerminationState.Terminated; last != nil && age < restartGrace {
+		d := diagnoseEnd(status, last, told)
+		d.after = restartGrace - age
+		return d
 	}
 	if age < startupGrace {
 		return diagnosis{after: startupGrace - age}
@@ -129,7 +148,12 @@ func diagnoseWaiting(pod *corev1.Pod, status corev1.ContainerStatus, now time.Ti
 	waiting := status.State.Waiting
 	switch waiting.Reason {
 	case WaitingImagePullBackOff, WaitingErrImagePull, "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
-		return told(mcpv1alpha1.ReasonImagePullFailed, "Image pull failed for %q: %s", status.Image, waiting.Message)
+		// The kubelet tells of one failure in two ways, in turns: as it is, and as what it backs off from.
+		why := waiting.Message
+		if _, cause, ok := strings.Cut(why, WaitingErrImagePull+": "); ok {
+			why = cause
+		}
+		return told(mcpv1alpha1.ReasonImagePullFailed, "Image pull failed for %q: %s", status.Image, why)
 	case WaitingCrashLoopBackOff:
 		if last := status.LastTerminationState.Terminated; last != nil {
 			return diagnoseEnd(status, last, told)
@@ -138,6 +162,9 @@ func diagnoseWaiting(pod *corev1.Pod, status corev1.ContainerStatus, now time.Ti
 	case WaitingCreateContainerConfigError, "CreateContainerError", "RunContainerError":
 		return diagnoseConfig(waiting.Message, told)
 	}
+	if waiting.Reason != "ContainerCreating" {
+		return diagnosis{} // an init container is at work, or a kubelet's word that we do not know
+	}
 	started := pod.CreationTimestamp.Time
 	if pod.Status.StartTime != nil {
 		started = pod.Status.StartTime.Time
@@ -145,7 +172,7 @@ func diagnoseWaiting(pod *corev1.Pod, status corev1.ContainerStatus, now time.Ti
 	if age := now.Sub(started); age < mountGrace {
 		return diagnosis{after: mountGrace - age}
 	}
-	return told(mcpv1alpha1.ReasonMountFailed, "Container waits to be made (%s)", waiting.Reason)
+	return told(mcpv1alpha1.ReasonMountFailed, "Container has not been created (%s)", waiting.Reason)
 }
 
 // diagnoseConfig tells the two mistakes about users apart from others; the kubelet has no reasons for them.
@@ -175,7 +202,7 @@ func (s *scope) explainMount(ctx context.Context, pod *corev1.Pod, d diagnosis) 
 	err := s.APIReader.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(100),
 		client.MatchingFields{"involvedObject.uid": string(pod.UID), "type": corev1.EventTypeWarning})
 	if err != nil {
-		return diagnosis{after: mountGrace}
+		return diagnosis{after: eventsInterval}
 	}
 	var newest *corev1.Event
 	for i := range list.Items {
@@ -188,11 +215,16 @@ func (s *scope) explainMount(ctx context.Context, pod *corev1.Pod, d diagnosis) 
 		}
 	}
 	if newest == nil {
-		return diagnosis{after: mountGrace}
+		return diagnosis{after: eventsInterval}
 	}
 	d.message = fmt.Sprintf("%s: %s (pod: %s)", newest.Reason, newest.Message, pod.Name)
-	d.after = mountGrace
+	d.after = eventsInterval
 	return d
+}
+
+// isOver says whether a pod is being deleted, or has ended for good, such as an evicted one. Neither tells of the server.
+func isOver(pod *corev1.Pod) bool {
+	return !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 func isReady(pod *corev1.Pod) bool {

@@ -23,13 +23,13 @@ type news struct {
 
 // report tells of what changed in this pass, after the status says so too: events, metrics, log.
 func (s *scope) report(ctx context.Context, result reconcile.Result) {
-	recordConditions(s.server)
+	recordConditions(s.before, s.server)
 	recordFailure(s.server, result)
 	logger := log.FromContext(ctx)
 	for _, e := range changes(s.before, s.server, s.capabilityChange) {
-		logger.Info(e.note, "reason", e.reason, "action", e.action)
+		logger.Info("event", "reason", e.reason, "action", e.action, "note", e.note)
 		if s.Recorder != nil {
-			s.Recorder.Eventf(s.server, nil, e.kind, e.reason, e.action, "%s", e.note)
+			s.Recorder.Eventf(s.server, nil, e.kind, e.reason, e.action, "%s", reconcile.Truncate(e.note))
 		}
 	}
 	if s.capabilityChange != "" {
@@ -52,7 +52,8 @@ func changes(before, after *mcpv1alpha1.MCPServer, capabilityChange string) []ne
 	name := client.ObjectKeyFromObject(after).String()
 	was, is := statusesOf(before), statusesOf(after)
 	if is.accepted.Status == metav1.ConditionTrue && was.accepted.Status != metav1.ConditionTrue {
-		list = append(list, news{corev1.EventTypeNormal, mcpv1alpha1.ReasonValid, "ConfigurationAccepted", fmt.Sprintf("MCPServer %s configuration is valid; Accepted=True", name)})
+		note := fmt.Sprintf("MCPServer %s configuration is valid; Accepted=True", name)
+		list = append(list, news{corev1.EventTypeNormal, mcpv1alpha1.ReasonValid, "ConfigurationAccepted", note})
 	}
 	if is.accepted.Status == metav1.ConditionFalse && (was.accepted.Status != metav1.ConditionFalse || was.accepted.Message != is.accepted.Message) {
 		list = append(list, news{corev1.EventTypeWarning, is.accepted.Reason, "ConfigurationValidation", is.accepted.Message})
@@ -62,20 +63,25 @@ func changes(before, after *mcpv1alpha1.MCPServer, capabilityChange string) []ne
 	}
 	action, isProblem := actionOf[is.ready.Reason]
 	isNews := was.ready.Status != is.ready.Status || was.ready.Reason != is.ready.Reason || was.ready.Message != is.ready.Message
+	if is.ready.Reason == mcpv1alpha1.ReasonDeploymentUnavailable && is.available.Status == metav1.ConditionFalse {
+		action = is.available.Reason // events of one reason and action are one series, which shows its first note only
+	}
 	if isProblem && is.ready.Status == metav1.ConditionFalse && isNews && is.accepted.Status != metav1.ConditionFalse {
 		list = append(list, news{corev1.EventTypeWarning, is.ready.Reason, action, is.ready.Message})
 	}
 	if capabilityChange != "" {
-		list = append(list, news{corev1.EventTypeWarning, EventCapabilityChanged, "CapabilityChangeDetected", "MCP server capabilities changed: " + capabilityChange})
+		note := "MCP server capabilities changed: " + capabilityChange
+		list = append(list, news{corev1.EventTypeWarning, EventCapabilityChanged, "CapabilityChangeDetected", note})
 	}
 	return list
 }
 
-type statuses struct{ accepted, ready metav1.Condition }
+type statuses struct{ accepted, available, ready metav1.Condition }
 
 func statusesOf(server *mcpv1alpha1.MCPServer) statuses {
 	return statuses{
-		accepted: conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionAccepted),
-		ready:    conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionReady),
+		accepted:  conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionAccepted),
+		available: conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionAvailable),
+		ready:     conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionReady),
 	}
 }

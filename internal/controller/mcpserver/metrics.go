@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -68,11 +69,20 @@ func of(key types.NamespacedName) prometheus.Labels {
 	return prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
 }
 
-func recordConditions(server *mcpv1alpha1.MCPServer) {
-	key := types.NamespacedName{Namespace: server.Namespace, Name: server.Name}
-	conditionInfo.DeletePartialMatch(of(key))
-	for _, c := range server.Status.Conditions {
-		conditionInfo.WithLabelValues(c.Type, string(c.Status), c.Reason, key.Name, key.Namespace).Set(1)
+// recordConditions moves a server's series from the conditions before to those after; one that stays is never absent.
+func recordConditions(before, after *mcpv1alpha1.MCPServer) {
+	labels := func(c metav1.Condition) []string {
+		return []string{c.Type, string(c.Status), c.Reason, after.Name, after.Namespace}
+	}
+	kept := map[string]bool{}
+	for _, c := range after.Status.Conditions {
+		conditionInfo.WithLabelValues(labels(c)...).Set(1)
+		kept[c.Type+string(c.Status)+c.Reason] = true
+	}
+	for _, c := range before.Status.Conditions {
+		if !kept[c.Type+string(c.Status)+c.Reason] {
+			conditionInfo.DeleteLabelValues(labels(c)...)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
-// ValidationError says that a specification, or something it refers to, has to be mended by its author. It is permanent:
+// ValidationError says that a specification, or something it refers to, has to be corrected by its author. It is permanent:
 // trying again does not help, a change does.
 type ValidationError struct{ Reason, Message string }
 
@@ -37,7 +38,7 @@ func (s *scope) validate(ctx context.Context) reconcile.Outcome {
 	case errors.As(err, &invalid):
 		return reconcile.Invalid(invalid.Reason, invalid)
 	case err != nil:
-		return reconcile.Failed(mcpv1alpha1.ReasonUnknown, err)
+		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
 	}
 	s.children = desired.ForServer(s.server, s.environment(), hash)
 	return reconcile.Done(mcpv1alpha1.ReasonValid, "Configuration is valid")
@@ -54,18 +55,18 @@ func (s *scope) applyDeployment(ctx context.Context) reconcile.Outcome {
 			return applied("ConfigMap", err)
 		}
 	}
-	if err := s.applier.Apply(ctx, s.server, s.children.Deployment); err != nil {
-		return applied("Deployment", err)
+	return applied("Deployment", s.applier.Apply(ctx, s.server, s.children.Deployment))
+}
+
+// removeUnused deletes the ConfigMap of an inline configuration that is gone, once no pod can mount it any more.
+func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
+	if s.children.ConfigMap != nil || !s.isSettled() && s.wantedReplicas() > 0 {
+		return applied("ConfigMap", nil)
 	}
-	if s.children.ConfigMap == nil {
-		unused := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-			Name: desired.ConfigMapName(s.server.Name), Namespace: s.server.Namespace,
-		}}
-		if err := s.applier.Remove(ctx, s.server, unused); err != nil {
-			return applied("ConfigMap", err)
-		}
-	}
-	return applied("Deployment", nil)
+	unused := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Name: desired.ConfigMapName(s.server.Name), Namespace: s.server.Namespace,
+	}}
+	return applied("ConfigMap", s.applier.Remove(ctx, s.server, unused))
 }
 
 func (s *scope) applyService(ctx context.Context) reconcile.Outcome {
@@ -74,10 +75,13 @@ func (s *scope) applyService(ctx context.Context) reconcile.Outcome {
 	return out
 }
 
+// rejectedRetry is when a child that was refused is tried again: what refuses may be a policy, which nothing watches.
+const rejectedRetry = time.Minute
+
 // applied turns the error of writing a child into an outcome.
 func applied(kind string, err error) reconcile.Outcome {
 	if err == nil {
-		return reconcile.Done(mcpv1alpha1.ReasonApplied, "All children are as asked")
+		return reconcile.Done(mcpv1alpha1.ReasonApplied, "All child objects are up to date")
 	}
 	told := fmt.Errorf("Failed to reconcile %s: %w", kind, err) //nolint:staticcheck // ST1005: a sentence in a condition, known to users' scripts
 	var terminating *apply.TerminatingError
@@ -87,7 +91,9 @@ func applied(kind string, err error) reconcile.Outcome {
 	case apply.IsOwnershipConflict(err):
 		return reconcile.Invalid(mcpv1alpha1.ReasonOwnershipConflict, told)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return reconcile.Invalid(mcpv1alpha1.ReasonRejected, told)
+		out := reconcile.Invalid(mcpv1alpha1.ReasonRejected, told)
+		out.After = rejectedRetry
+		return out
 	case apierrors.IsForbidden(err):
 		return reconcile.Failed(mcpv1alpha1.ReasonRejected, told)
 	}
@@ -97,13 +103,14 @@ func applied(kind string, err error) reconcile.Outcome {
 // observePods says whether a pod is ready, and if none is, why.
 func (s *scope) observePods(ctx context.Context) reconcile.Outcome {
 	if err := s.readWorkload(ctx); err != nil {
-		return reconcile.Failed(mcpv1alpha1.ReasonUnknown, err)
+		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
 	}
+	s.seen = true
 	status := &s.server.Status
 	status.Replicas, status.ReadyReplicas = 0, s.readyReplicas()
 	status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: desired.Selector(s.server.Name)})
 	if s.deployment == nil {
-		return reconcile.Wait(mcpv1alpha1.ReasonInitializing, "Waiting for the Deployment to be made", 0)
+		return reconcile.Wait(mcpv1alpha1.ReasonInitializing, "Waiting for the Deployment to be created", 0)
 	}
 	status.Replicas = s.deployment.Status.Replicas
 	s.diagnosis = s.diagnose(ctx)
@@ -116,7 +123,9 @@ func (s *scope) observePods(ctx context.Context) reconcile.Outcome {
 		if status.ReadyReplicas < wanted && s.diagnosis.reason != "" {
 			message += "; " + s.diagnosis.message
 		}
-		return reconcile.Done(mcpv1alpha1.ReasonAvailable, message)
+		out := reconcile.Done(mcpv1alpha1.ReasonAvailable, message)
+		out.After = s.diagnosis.after
+		return out
 	case s.diagnosis.reason != "":
 		return reconcile.Unsettled(s.diagnosis.reason, s.diagnosis.message, s.diagnosis.after)
 	case s.wasAvailable():
@@ -151,7 +160,7 @@ func (s *scope) readWorkload(ctx context.Context) error {
 		return fmt.Errorf("list pods of MCPServer %s: %w", key, err)
 	}
 	for _, pod := range pods.Items {
-		if pod.Labels[desired.LabelServer] == s.server.Name && pod.DeletionTimestamp.IsZero() {
+		if pod.Labels[desired.LabelServer] == s.server.Name && !isOver(&pod) {
 			s.pods = append(s.pods, pod)
 		}
 	}

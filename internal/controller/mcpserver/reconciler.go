@@ -17,12 +17,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
@@ -42,6 +44,7 @@ var phases = []reconcile.Phase[*scope]{
 	{Name: PhaseDeployment, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyDeployment},
 	{Name: PhaseService, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyService},
 	{Condition: mcpv1alpha1.ConditionAvailable, Observes: true, Do: (*scope).observePods},
+	{Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).removeUnused},
 	{Condition: mcpv1alpha1.ConditionVerified, Observes: true, Do: (*scope).verify},
 }
 
@@ -123,49 +126,55 @@ func (r *Reconciler) init() {
 // Reconcile makes the children of one MCPServer as it asks, and its status as it is.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r.init()
-	server := &mcpv1alpha1.MCPServer{}
-	if err := r.Get(ctx, req.NamespacedName, server); err != nil {
-		if apierrors.IsNotFound(err) {
-			r.forget(req)
-			return ctrl.Result{}, nil
-		}
-		return ctrl.Result{}, fmt.Errorf("read MCPServer %s: %w", req.NamespacedName, err)
-	}
-	if ending, err := r.isEnding(ctx, server); ending || err != nil {
-		return ctrl.Result{}, err // the garbage collector does the rest
+	server, err := r.read(ctx, req.NamespacedName)
+	if server == nil || err != nil {
+		return ctrl.Result{}, err
 	}
 	s := newScope(r, server)
-	result := reconcile.Run(ctx, s, s.server, phases, reconcile.Options{Paused: s.paused, Observe: observePhase})
+	leaveAlone := s.paused || !server.DeletionTimestamp.IsZero()
+	result := reconcile.Run(ctx, s, s.server, phases, reconcile.Options{Paused: leaveAlone, Observe: observePhase})
 	s.summarize(result)
 	if err := s.writeStatus(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
 	s.report(ctx, result)
-	return ctrl.Result{RequeueAfter: result.After}, result.Err
+	if result.Err != nil {
+		return ctrl.Result{}, result.Err
+	}
+	return ctrl.Result{RequeueAfter: result.After}, nil
 }
 
-// isEnding says whether the object or its namespace is being deleted. Then every write would be refused, or undone.
-func (r *Reconciler) isEnding(ctx context.Context, server *mcpv1alpha1.MCPServer) (bool, error) {
-	if !server.DeletionTimestamp.IsZero() {
-		return true, nil
-	}
-	namespace := partialMetadata("Namespace")
-	err := r.Get(ctx, client.ObjectKey{Name: server.Namespace}, namespace)
+// read returns the object to reconcile; nil if there is nothing left to do, since it or its namespace goes: then the garbage
+// collector does the rest, and every child made again would be refused.
+func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*mcpv1alpha1.MCPServer, error) {
+	server, namespace := &mcpv1alpha1.MCPServer{}, partialMetadata("Namespace")
+	err := r.Get(ctx, key, server)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		r.forget(key)
+		return nil, nil //nolint:nilnil // nothing to do is no error
 	}
 	if err != nil {
-		return false, fmt.Errorf("read namespace %q: %w", server.Namespace, err)
+		return nil, fmt.Errorf("read MCPServer %s: %w", key, err)
 	}
-	return !namespace.DeletionTimestamp.IsZero(), nil
+	err = r.Get(ctx, client.ObjectKey{Name: key.Namespace}, namespace)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("read namespace %q: %w", key.Namespace, err)
+	}
+	if !namespace.DeletionTimestamp.IsZero() {
+		r.forget(key)
+		return nil, nil //nolint:nilnil // nothing to do is no error
+	}
+	return server, nil
 }
 
-// forget drops what is kept in memory of an object that is gone.
-func (r *Reconciler) forget(req ctrl.Request) {
-	deleteMetrics(req.NamespacedName)
+// forget drops what is kept in memory of an object that is gone: the metrics last, since a probe under way counts.
+func (r *Reconciler) forget(key types.NamespacedName) {
 	if r.prober != nil {
-		r.prober.Forget(req.NamespacedName)
+		r.prober.Forget(key)
 	}
+	r.refs.forget(key)
+	r.applier.Forget(client.ObjectKey{Namespace: key.Namespace, Name: desired.ConfigMapName(key.Name)})
+	deleteMetrics(key)
 }
 
 // writeStatus writes the status, once a pass, and not at all if nothing changed.

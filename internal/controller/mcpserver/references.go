@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -83,10 +84,10 @@ type references struct {
 	key      []byte
 
 	mu      sync.Mutex
-	digests map[objectName]digest
+	digests map[types.NamespacedName]map[objectName]digest // by server
 }
 
-type objectName struct{ kind, namespace, name string }
+type objectName struct{ kind, name string }
 
 // digest is what is kept of one version of an object.
 type digest struct {
@@ -96,7 +97,7 @@ type digest struct {
 }
 
 func newReferences(metadata, content client.Reader, key []byte) *references {
-	return &references{metadata: metadata, content: content, key: key, digests: map[objectName]digest{}}
+	return &references{metadata: metadata, content: content, key: key, digests: map[types.NamespacedName]map[objectName]digest{}}
 }
 
 // hash returns a keyed hash over everything that the server's pods read from ConfigMaps and Secrets; empty if they read
@@ -109,10 +110,20 @@ func (r *references) hash(ctx context.Context, server *mcpv1alpha1.MCPServer) (s
 	} else if len(refs) == 0 {
 		return "", nil
 	}
-	seen := map[objectName]bool{}
+	key := client.ObjectKeyFromObject(server)
+	r.mu.Lock()
+	known := r.digests[key]
+	r.mu.Unlock()
+	used := map[objectName]digest{}
+	defer func() {
+		r.mu.Lock()
+		r.digests[key] = used
+		r.mu.Unlock()
+	}()
+	sums := map[string][]byte{} // by kind and name
 	for _, ref := range refs {
-		name := objectName{ref.kind, server.Namespace, ref.name}
-		d, found, err := r.digest(ctx, name)
+		name := objectName{ref.kind, ref.name}
+		d, found, err := r.digest(ctx, server.Namespace, name, known[name])
 		if err != nil {
 			return "", err
 		}
@@ -122,37 +133,35 @@ func (r *references) hash(ctx context.Context, server *mcpv1alpha1.MCPServer) (s
 		}
 		if found && !ref.optional && ref.key != "" && !slices.Contains(d.keys, ref.key) {
 			return "", &ValidationError{mcpv1alpha1.ReasonInvalid, fmt.Sprintf(
-				"%s '%s' (%s) in namespace '%s' has no key '%s': add it, and the server goes on by itself", ref.kind, ref.name, ref.field, server.Namespace, ref.key)}
+				"%s '%s' (%s) in namespace '%s' has no key '%s': add it, and the server goes on by itself",
+				ref.kind, ref.name, ref.field, server.Namespace, ref.key)}
 		}
-		if found && !seen[name] {
-			write(mac, []byte(ref.kind), []byte(ref.name), d.sum)
+		if found {
+			used[name] = d
+			sums[ref.kind+"/"+ref.name] = d.sum
 		}
-		seen[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(sums)) {
+		write(mac, []byte(name), sums[name])
 	}
 	return hex.EncodeToString(mac.Sum(nil)[:16]), nil
 }
 
-func (r *references) digest(ctx context.Context, name objectName) (digest, bool, error) {
+// digest returns the digest of an object; known is that of the version that was seen last.
+func (r *references) digest(ctx context.Context, namespace string, name objectName, known digest) (digest, bool, error) {
 	meta := partialMetadata(name.kind)
-	key := client.ObjectKey{Namespace: name.namespace, Name: name.name}
+	key := client.ObjectKey{Namespace: namespace, Name: name.name}
 	err := r.metadata.Get(ctx, key, meta)
 	if apierrors.IsNotFound(err) {
-		r.mu.Lock()
-		delete(r.digests, name)
-		r.mu.Unlock()
 		return digest{}, false, nil
 	}
 	if err != nil {
 		return digest{}, false, fmt.Errorf("read %s %s: %w", name.kind, key, err)
 	}
-	version := string(meta.UID) + "/" + meta.ResourceVersion
-	r.mu.Lock()
-	known, ok := r.digests[name]
-	r.mu.Unlock()
-	if ok && known.version == version {
+	if known.version == string(meta.UID)+"/"+meta.ResourceVersion {
 		return known, true, nil
 	}
-	content, objVersion, err := r.read(ctx, name.kind, key)
+	content, version, err := r.read(ctx, name.kind, key)
 	if apierrors.IsNotFound(err) {
 		return digest{}, false, nil
 	}
@@ -160,15 +169,19 @@ func (r *references) digest(ctx context.Context, name objectName) (digest, bool,
 		return digest{}, false, fmt.Errorf("read %s %s: %w", name.kind, key, err)
 	}
 	mac := hmac.New(sha256.New, r.key)
-	d := digest{version: objVersion, keys: slices.Sorted(maps.Keys(content))}
+	d := digest{version: version, keys: slices.Sorted(maps.Keys(content))}
 	for _, k := range d.keys {
 		write(mac, []byte(k), content[k])
 	}
 	d.sum = mac.Sum(nil)
-	r.mu.Lock()
-	r.digests[name] = d
-	r.mu.Unlock()
 	return d, true, nil
+}
+
+// forget drops what is kept for a server that is gone.
+func (r *references) forget(server types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.digests, server)
 }
 
 func (r *references) read(ctx context.Context, kind string, key client.ObjectKey) (map[string][]byte, string, error) {

@@ -27,6 +27,9 @@ type scope struct {
 	// applied says that all children are as the current generation asks; set by the last acting phase.
 	applied bool
 
+	// seen says that the workload could be read; set by observePods.
+	seen bool
+
 	// deployment is the live Deployment, nil if there is none of ours; pods are its pods. Set by observePods.
 	deployment *appsv1.Deployment
 	pods       []corev1.Pod
@@ -75,8 +78,19 @@ func (s *scope) environment() desired.Environment {
 // is what the object asks for.
 func (s *scope) isSettled() bool {
 	d := s.deployment
+	if s.prober != nil && s.MCPDialer == nil && d != nil && len(s.pods) != int(d.Status.Replicas) {
+		return false // the caches of Deployments and Pods are not equally fresh
+	}
 	return s.applied && d != nil && d.Status.ObservedGeneration == d.Generation &&
 		d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.ReadyReplicas > 0
+}
+
+// wantedReplicas is what is asked of the Deployment.
+func (s *scope) wantedReplicas() int32 {
+	if s.deployment == nil {
+		return desired.Replicas(s.server)
+	}
+	return replicasOf(s.deployment)
 }
 
 func (s *scope) readyReplicas() int32 {

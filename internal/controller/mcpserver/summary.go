@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"cmp"
 	"fmt"
+	"net/url"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -26,7 +27,11 @@ func (s *scope) summarize(result reconcile.Result) {
 	status := &s.server.Status
 	status.ObservedGeneration = s.server.Generation
 	s.set(s.progressing())
-	s.set(s.ready(result.Failed))
+	failed := result.Failed
+	if reconcile.IsTransient(result.Problem.Err()) {
+		failed = "" // it is not told
+	}
+	s.set(s.ready(failed))
 	if s.paused {
 		s.set(metav1.Condition{
 			Type: mcpv1alpha1.ConditionPaused, Status: metav1.ConditionTrue, Reason: mcpv1alpha1.ReasonPaused,
@@ -47,24 +52,39 @@ func (s *scope) set(c metav1.Condition) {
 	apimeta.SetStatusCondition(&s.server.Status.Conditions, c)
 }
 
-// endpoint is published once the server was verified, and stays while a pod is ready.
+// endpoint is published once the server was verified, and stays while a pod is ready. Host and port are those of the Service
+// as soon as it is applied; the path of an older generation stands until the current one is verified.
 func (s *scope) endpoint() string {
-	verified := s.current(mcpv1alpha1.ConditionVerified)
+	verified, applied := s.current(mcpv1alpha1.ConditionVerified), s.current(mcpv1alpha1.ConditionApplied)
+	published := s.before.Status.Endpoint
 	switch {
 	case s.current(mcpv1alpha1.ConditionAvailable).Status != metav1.ConditionTrue:
 		return ""
-	case verified.Status == metav1.ConditionTrue && verified.ObservedGeneration == s.server.Generation:
+	case verified.Status == metav1.ConditionTrue && (published == "" || verified.ObservedGeneration == s.server.Generation):
 		return desired.Endpoint(s.server, s.settings.ClusterDomain)
+	case applied.Status != metav1.ConditionTrue || applied.ObservedGeneration != s.server.Generation:
+		return published
 	}
-	return s.before.Status.Endpoint
+	address, err := url.Parse(published)
+	if err != nil || published == "" {
+		return published
+	}
+	address.Host = desired.ServiceHost(s.server, s.settings.ClusterDomain)
+	return address.String()
 }
 
 // progressing says whether a rollout runs.
 func (s *scope) progressing() metav1.Condition {
-	c := metav1.Condition{Type: mcpv1alpha1.ConditionProgressing, Status: metav1.ConditionTrue, Reason: mcpv1alpha1.ReasonRollingOut, Message: "Pods are being added or replaced"}
+	c := metav1.Condition{
+		Type: mcpv1alpha1.ConditionProgressing, Status: metav1.ConditionTrue,
+		Reason: mcpv1alpha1.ReasonRollingOut, Message: "Pods are being added or replaced",
+	}
 	if s.paused && !s.applied {
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, mcpv1alpha1.ReasonPaused, "Reconciling is paused before the current generation was applied"
 		return c
+	}
+	if stored := s.stored(mcpv1alpha1.ConditionProgressing); !s.seen && stored.Reason != "" {
+		return stored
 	}
 	d := s.deployment
 	if d == nil {
@@ -123,13 +143,15 @@ func (s *scope) ready(failed string) metav1.Condition {
 		c.Reason, c.Message = mcpv1alpha1.ReasonDeploymentUnavailable, available.Message
 	case available.Status == metav1.ConditionUnknown:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, mcpv1alpha1.ReasonInitializing, available.Message
+	case verified.Reason == mcpv1alpha1.ReasonServiceUnreachable:
+		c.Reason, c.Message = mcpv1alpha1.ReasonMCPEndpointUnavailable, verified.Message
 	case verified.Status == metav1.ConditionFalse:
 		c.Reason, c.Message = mcpv1alpha1.ReasonMCPEndpointUnavailable, "MCP endpoint is not serving a valid MCP protocol: "+verified.Message
 	case verified.Status == metav1.ConditionUnknown:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, mcpv1alpha1.ReasonInitializing, cmp.Or(verified.Message, "Waiting for the first MCP handshake")
 	default:
 		c.Status, c.Reason, c.ObservedGeneration = metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable, verified.ObservedGeneration
-		c.Message = fmt.Sprintf("MCP server is ready (%d of %d instances healthy)", s.server.Status.ReadyReplicas, replicasOf(s.deployment))
+		c.Message = fmt.Sprintf("MCP server is ready (%d of %d instances healthy)", s.server.Status.ReadyReplicas, s.wantedReplicas())
 	}
 	return c
 }

@@ -33,6 +33,9 @@ const (
 
 // verify says whether the server answered MCP. It never dials: the prober does, and wakes the object.
 func (s *scope) verify(ctx context.Context) reconcile.Outcome {
+	if !s.seen {
+		return reconcile.Keep(0) // there is no news of the pods, and they are not forgotten for that
+	}
 	if s.readyReplicas() == 0 {
 		s.observe(nil)
 		return reconcile.Wait(mcpv1alpha1.ReasonNoReadyPod, "No pod is ready to be asked", 0)
@@ -50,19 +53,23 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 }
 
 // judge turns what the prober knows into the condition Verified. An answer counts for the generation that it was given for;
-// until one is there for the current generation, an older one stands.
+// until one is there for the current generation, an older one stands. While nothing is known, after a restart of the operator
+// or a change of all pods, the stored verdict is carried over: a good one of any generation, a bad one of the current. A
+// Service that did not answer stays so until it answered for the current generation.
 func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.Time) reconcile.Outcome {
 	stands := stored.Status == metav1.ConditionTrue
+	carried := stands || stored.Reason == mcpv1alpha1.ReasonServiceUnreachable ||
+		stored.Status == metav1.ConditionFalse && stored.ObservedGeneration == generation
 	switch {
-	case !v.Known && stands && now.Sub(v.Since) < carryOver:
+	case !v.Known && carried && now.Sub(v.Since) < carryOver:
 		return reconcile.Keep(carryOver - now.Sub(v.Since))
 	case !v.Known:
 		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
 	case !v.Serving && v.Failure != nil:
 		return reconcile.Unsettled(string(v.Failure.Reason), fmt.Sprintf("%s (pod: %s)", v.Failure.Message, v.FailedPod), 0)
 	case v.ServiceFailure != nil:
-		return reconcile.Unsettled(mcpv1alpha1.ReasonServiceUnreachable, "A pod answers MCP, but not through the Service: "+v.ServiceFailure.Message, 0)
-	case v.Generation < generation && stands:
+		return reconcile.Unsettled(mcpv1alpha1.ReasonServiceUnreachable, serviceUnreachable, 0)
+	case v.Generation < generation && (stands || stored.Reason == mcpv1alpha1.ReasonServiceUnreachable):
 		return reconcile.Keep(0)
 	case v.Generation == 0 || v.Result == nil:
 		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
@@ -71,12 +78,19 @@ func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.
 	if v.Result.AuthRequired {
 		out = reconcile.Done(mcpv1alpha1.ReasonAuthRequired, "The server is up and asks callers for a Bearer token; its tools are not known")
 	}
+	if n := v.Result.DroppedTools; n > 0 {
+		out.Message += fmt.Sprintf("; %d of its tools have names or definitions that no client can use", n)
+	}
 	if v.Failure != nil {
 		out.Message += fmt.Sprintf("; pod %s does not: %s", v.FailedPod, v.Failure.Message)
 	}
 	out.Generation = v.Generation
 	return out
 }
+
+// serviceUnreachable tells no more, since whoever can add endpoints to a Service could else learn what they are.
+const serviceUnreachable = "A pod answers MCP, but not through the Service: " +
+	"do other EndpointSlices belong to the Service, or does a NetworkPolicy keep the operator out?"
 
 // observe tells the prober how the server is now.
 func (s *scope) observe(pods []probe.Pod) {
@@ -88,6 +102,11 @@ func (s *scope) observe(pods []probe.Pod) {
 		UID: s.server.UID, Key: client.ObjectKeyFromObject(s.server), Generation: s.server.Generation,
 		Settled: s.isSettled(), Host: cmp.Or(s.server.Spec.HostHeader, service), Path: desired.Path(s.server), Pods: pods,
 	}
+	for i := range s.pods {
+		if !isReady(&s.pods[i]) {
+			server.Unready = append(server.Unready, s.pods[i].UID)
+		}
+	}
 	if !s.settings.SkipServiceProbe && s.MCPDialer == nil {
 		server.Service = service
 	}
@@ -97,7 +116,8 @@ func (s *scope) observe(pods []probe.Pod) {
 // readyPods returns whom to ask. A replaced dialer asks the Service, which is all that it is told of.
 func (s *scope) readyPods() []probe.Pod {
 	if s.MCPDialer != nil {
-		return []probe.Pod{{UID: types.UID(s.server.Name), Name: desired.ServiceName(s.server.Name), Address: desired.ServiceHost(s.server, s.settings.ClusterDomain)}}
+		service := desired.ServiceName(s.server.Name)
+		return []probe.Pod{{UID: types.UID(s.server.Name), Name: service, Address: desired.ServiceHost(s.server, s.settings.ClusterDomain)}}
 	}
 	var pods []probe.Pod
 	for i := range s.pods {
@@ -116,8 +136,11 @@ func (s *scope) readyPods() []probe.Pod {
 // verifyInline does the handshake here and now, for a Reconciler without a prober.
 func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 	stored := s.stored(mcpv1alpha1.ConditionVerified)
-	if stored.Status == metav1.ConditionTrue && (stored.ObservedGeneration == s.server.Generation || !s.isSettled()) {
+	switch {
+	case stored.Status == metav1.ConditionTrue && (stored.ObservedGeneration == s.server.Generation || !s.isSettled()):
 		return reconcile.Keep(0)
+	case s.server.Generation > 1 && !s.isSettled():
+		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "Waiting for the rollout: what answers now may be of an older generation", 0)
 	}
 	ctx, cancel := context.WithTimeout(ctx, inlineTimeout)
 	defer cancel()
@@ -125,7 +148,7 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 	result, err := s.handshaker().Probe(ctx, target)
 	if err != nil {
 		reason := cmp.Or(string(mcp.ReasonOf(err)), string(mcp.ProtocolError))
-		return reconcile.Unsettled(reason, "MCP endpoint is not serving a valid MCP protocol: "+err.Error(), inlineRetry)
+		return reconcile.Unsettled(reason, err.Error(), inlineRetry)
 	}
 	s.learn(result)
 	if result.AuthRequired {
@@ -189,7 +212,12 @@ func (d dialed) Check(ctx context.Context, target mcp.Target, _ *mcp.Result) err
 func (s *scope) learn(result *mcp.Result) {
 	status := &s.server.Status
 	if result.AuthRequired {
-		return // nothing was told; what was known stands
+		// Nothing was told. What was known of this generation stands, what was known of another program does not.
+		if s.stored(mcpv1alpha1.ConditionVerified).ObservedGeneration != s.server.Generation {
+			status.ServerInfo, status.Tools, status.Sessions = nil, nil, ""
+			status.ToolCount, status.PromptCount, status.ResourceCount = nil, nil, nil
+		}
+		return
 	}
 	c := result.Capabilities
 	status.ServerInfo = &mcpv1alpha1.MCPServerInfo{

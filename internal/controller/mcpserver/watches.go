@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"reflect"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
-	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,21 +76,24 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.Secret{}, r.byReference(indexSecrets), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{}).
 		WatchesRawSource(source.TypedChannel(woken, handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
-			GenericFunc: func(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-				queue.Add(reconcile.Request{NamespacedName: e.Object})
-			},
+			GenericFunc: wake,
 		})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: r.settings.Workers,
 			RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](100*time.Millisecond, maxBackoff),
 			ReconciliationTimeout:   2 * time.Minute,
-			EnableWarmup:            ptr.To(true), // a new leader need not list everything first
+			EnableWarmup:            new(true), // a new leader need not list everything first
 		}).
 		Complete(r)
 	if err != nil {
 		return fmt.Errorf("set up the MCPServer controller: %w", err)
 	}
 	return nil
+}
+
+// wake puts a server that the prober has news of into the queue.
+func wake(_ context.Context, e event.TypedGenericEvent[types.NamespacedName], queue workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	queue.Add(reconcile.Request{NamespacedName: e.Object})
 }
 
 func (r *Reconciler) probeTransport() func(probe.Server, *probe.Pod) *http.Transport {
@@ -111,7 +112,7 @@ func (r *Reconciler) byName(suffix string) handler.EventHandler {
 			return nil
 		}
 		key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}
-		if err := r.Get(ctx, key, &mcpv1alpha1.MCPServer{}); err != nil {
+		if err := r.Get(ctx, key, &mcpv1alpha1.MCPServer{}, client.DisableReadYourWritesConsistency); err != nil {
 			return nil // most objects of a cluster belong to no server; a server that appears later is reconciled then
 		}
 		return []reconcile.Request{{NamespacedName: key}}
@@ -122,7 +123,8 @@ func (r *Reconciler) byName(suffix string) handler.EventHandler {
 func (r *Reconciler) byReference(index string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
 		servers := &mcpv1alpha1.MCPServerList{}
-		err := r.List(ctx, servers, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index: obj.GetName()})
+		err := r.List(ctx, servers, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index: obj.GetName()},
+			client.DisableReadYourWritesConsistency)
 		if err != nil {
 			return nil // the cache ends: so does the manager
 		}
@@ -150,7 +152,7 @@ func podTellsSomething() predicate.Predicate {
 		UpdateFunc: func(e event.UpdateEvent) bool {
 			was, okWas := e.ObjectOld.(*corev1.Pod)
 			is, okIs := e.ObjectNew.(*corev1.Pod)
-			return okWas && okIs && !reflect.DeepEqual(tellsOf(was), tellsOf(is))
+			return okWas && okIs && tellsOf(was) != tellsOf(is)
 		},
 	}
 }

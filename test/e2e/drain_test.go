@@ -1,0 +1,71 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
+
+// Not parallel: it moves every pod off a node, once with the operator and once without.
+func TestReadyStaysTrueWhileANodeIsDrained(t *testing.T) {
+	for name, withOperator := range map[string]bool{"the operator sees it": false, "the operator is on it": true} {
+		t.Run(name, func(t *testing.T) {
+			f := start(t)
+			s := f.run(server("spread").replicas(2).with(onePodANode))
+			s.await("has two pods", podStart, readyAt(1), bothReady)
+			acting := f.operatorPod(corev1.Pod{})
+			node := ""
+			for _, pod := range s.pods() {
+				if (pod.Spec.NodeName == acting.Spec.NodeName) == withOperator {
+					node = pod.Spec.NodeName
+				}
+			}
+			token, mark := f.metricsToken("prometheus", "mcp-operator-metrics-reader"), s.mark()
+			f.drain(node)
+			if withOperator {
+				f.awaitRest(f.operatorPod(acting), token, "spread")
+			}
+			s.await("has two pods on the other node", 3*podStart, readyAt(1), bothReady, func(*mcpv1alpha1.MCPServer) string {
+				return s.avoids(node, 2)
+			})
+			s.stayedReady(mark)
+		})
+	}
+}
+
+func onePodANode(spec *mcpv1alpha1.MCPServerSpec) {
+	honor := corev1.NodeInclusionPolicyHonor // a drained node does not count
+	spec.Scheduling = &mcpv1alpha1.Scheduling{TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+		MaxSkew: 1, TopologyKey: corev1.LabelHostname, WhenUnsatisfiable: corev1.DoNotSchedule, NodeTaintsPolicy: &honor,
+	}}}
+}
+
+// drain drains a node as its administrator does, and takes it back into use at the end of the test.
+func (f *fixture) drain(node string) {
+	f.t.Helper()
+	f.t.Cleanup(func() {
+		if out, err := kubectl(context.Background(), "uncordon", node); err != nil {
+			f.t.Errorf("%v\n%s", err, out)
+		}
+	})
+	f.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=2m")
+}
+
+// avoids says whether want pods of the server are ready, and on other nodes.
+func (s *running) avoids(node string, want int) string {
+	s.t.Helper()
+	elsewhere := 0
+	for _, pod := range s.pods() {
+		if isReady(&pod) && pod.Spec.NodeName != node {
+			elsewhere++
+		}
+	}
+	if elsewhere != want {
+		return fmt.Sprintf("%d of its pods are ready on other nodes than %s", elsewhere, node)
+	}
+	return ""
+}

@@ -1,0 +1,132 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// slack is how many times a promised interval is waited for.
+const slack = 5
+
+// state is what the API server told of an object at one time.
+type state struct {
+	at      time.Time
+	object  client.Object
+	deleted bool
+}
+
+// history is every state of some objects that the API server told since it was begun, in order: what is not in it did
+// not happen.
+type history struct {
+	mu      sync.Mutex
+	states  []state
+	changed chan struct{} // closed at the next state
+	broken  error         // set if the watch ended: then there may be gaps
+}
+
+// record begins a history of the objects that list and options select.
+func record(t *testing.T, list client.ObjectList, options ...client.ListOption) *history {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	t.Cleanup(cancel)
+	events, err := cluster.client.Watch(ctx, list, options...)
+	if err != nil {
+		t.Fatalf("watch %T: %v", list, err)
+	}
+	h := &history{changed: make(chan struct{})}
+	go func() {
+		for event := range events.ResultChan() {
+			h.add(event)
+		}
+		if ctx.Err() == nil {
+			h.add(watch.Event{Type: watch.Error})
+		}
+	}()
+	t.Cleanup(func() {
+		if _, err := h.snapshot(); err != nil {
+			t.Error(err)
+		}
+	})
+	return h
+}
+
+func (h *history) add(event watch.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	object, ok := event.Object.(client.Object)
+	switch {
+	case ok && event.Type != watch.Bookmark:
+		h.states = append(h.states, state{at: time.Now(), object: object, deleted: event.Type == watch.Deleted})
+	case !ok:
+		h.broken = fmt.Errorf("the watch ended by itself, states may be missing: %v", event.Object)
+	}
+	close(h.changed)
+	h.changed = make(chan struct{})
+}
+
+// snapshot returns the states so far.
+func (h *history) snapshot() ([]state, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clip(h.states), h.broken
+}
+
+// next returns a channel that is closed when there is one more state.
+func (h *history) next() <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.changed
+}
+
+// await looks at the states so far, again with each new one, until look returns nothing: that is, until what was waited
+// for is so. look returns what is the case instead. promised is when it should be so at the latest, counted from begin.
+func (h *history) await(t *testing.T, what string, begin time.Time, promised time.Duration, look func([]state) string) {
+	t.Helper()
+	timeout := time.NewTimer(time.Until(begin.Add(slack * promised)))
+	defer timeout.Stop()
+	for {
+		next := h.next()
+		states, err := h.snapshot()
+		if err != nil {
+			t.Fatal(err)
+		}
+		instead := look(states)
+		if instead == "" {
+			t.Logf("%s: after %.1fs, promised within %s", what, time.Since(begin).Seconds(), promised)
+			return
+		}
+		select {
+		case <-next:
+		case <-timeout.C:
+			t.Fatalf("%s: not after %s, five times what is promised: %s", what, slack*promised, instead)
+		}
+	}
+}
+
+// await asks until look returns nothing: that is, until what was waited for is so. look returns what is the case instead.
+// It is for what cannot be watched. promised is when it should be so at the latest.
+func await(t *testing.T, what string, promised time.Duration, look func() string) {
+	t.Helper()
+	begin := time.Now()
+	ticks := time.NewTicker(100 * time.Millisecond)
+	defer ticks.Stop()
+	for {
+		instead := look()
+		took := time.Since(begin)
+		if instead == "" {
+			t.Logf("%s: after %.1fs, promised within %s", what, took.Seconds(), promised)
+			return
+		}
+		if took > slack*promised {
+			t.Fatalf("%s: not after %s, five times what is promised: %s", what, slack*promised, instead)
+		}
+		<-ticks.C
+	}
+}

@@ -24,14 +24,14 @@ func networkPolicy(server *mcpv1alpha1.MCPServer, env Environment) *networkingv1
 		Spec: networkingv1.NetworkPolicySpec{
 			PodSelector: metav1.LabelSelector{MatchLabels: Selector(server.Name)},
 			PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress},
-			Ingress:     []networkingv1.NetworkPolicyIngressRule{ingress(server, asked, env)},
+			Ingress:     []networkingv1.NetworkPolicyIngressRule{ingress(asked, env)},
 			Egress:      egress(asked),
 		},
 	}
 }
 
 // ingress always names at least one peer, the operator: a rule without peers would let everybody in.
-func ingress(server *mcpv1alpha1.MCPServer, asked mcpv1alpha1.Network, env Environment) networkingv1.NetworkPolicyIngressRule {
+func ingress(asked mcpv1alpha1.Network, env Environment) networkingv1.NetworkPolicyIngressRule {
 	from := []networkingv1.NetworkPolicyPeer{{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: env.OperatorNamespace}},
 		PodSelector:       &metav1.LabelSelector{MatchLabels: OperatorLabels()},

@@ -130,7 +130,7 @@ func TestServerAsRootIsRefusedUnlessSaidAloudAndThenByTheNamespace(t *testing.T)
 	})
 	asRoot.object.Namespace = f.namespace
 	err := cluster.client.Create(f.t.Context(), asRoot.object)
-	if err == nil || !strings.Contains(err.Error(), "runAsUser 0 is root and needs runAsNonRoot: false") {
+	if err == nil || !strings.Contains(err.Error(), "runAsUser 0 is root and requires runAsNonRoot: false") {
 		t.Errorf("the API server says %v", err)
 	}
 

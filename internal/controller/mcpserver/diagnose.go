@@ -69,7 +69,11 @@ func (s *scope) diagnose(ctx context.Context) diagnosis {
 func diagnoseDeployment(d *appsv1.Deployment) diagnosis {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
-			return diagnosis{reason: mcpv1alpha1.ReasonPodRejected, message: "Pods cannot be created: " + c.Message}
+			why := c.Message
+			if _, cause, ok := strings.Cut(why, " is forbidden: "); ok {
+				why = cause // what is cut off names a pod that never was, another one at each attempt
+			}
+			return diagnosis{reason: mcpv1alpha1.ReasonPodRejected, message: "Pods cannot be created: " + why}
 		}
 	}
 	return diagnosis{}

@@ -229,7 +229,7 @@ func TestADeploymentThatMayNotMakePodsIsTold(t *testing.T) {
 	}{
 		"refused": {
 			replicaFailure(corev1.ConditionTrue),
-			diagnosis{reason: "PodRejected", message: `Pods cannot be created: pods "demo-1" is forbidden: exceeded quota`},
+			diagnosis{reason: "PodRejected", message: `Pods cannot be created: exceeded quota`},
 		},
 		"refused before":       {replicaFailure(corev1.ConditionFalse), diagnosis{}},
 		"without any trouble":  {makeDeployment(), diagnosis{}},

@@ -38,13 +38,17 @@ help: ## Show this help
 .PHONY: demo
 demo: cluster-up images ## Local cluster, operator and a real MCP server in it (root, Linux)
 	$(DEVCLUSTER) kubectl apply --kustomize=$(CURDIR)/config/default
+	@# The image's tag is always the same: without this a new image would not be noticed.
+	$(DEVCLUSTER) kubectl --namespace=mcp-operator-system patch deployment mcp-operator --patch="$$(printf \
+		'{"spec":{"template":{"metadata":{"annotations":{"mcp.operator/image-archive":"%.16s"}}}}}' \
+		"$$(sha256sum $(DEVCLUSTER_DIR)/images-out/mcp-operator.tar)")"
 	$(DEVCLUSTER) kubectl --namespace=mcp-operator-system rollout status deployment/mcp-operator --timeout=2m
 	$(DEVCLUSTER) kubectl apply --kustomize=$(CURDIR)/config/samples
 	$(DEVCLUSTER) kubectl --namespace=mcp-system wait mcpserver/demo-server --for=condition=Ready --timeout=2m
 	$(DEVCLUSTER) kubectl --namespace=mcp-system get mcpservers,pods
 	@echo; echo "The tools it serves:"
 	@$(DEVCLUSTER) kubectl --namespace=mcp-system get mcpserver demo-server --output=jsonpath='{range .status.tools[*]}  {.name}{"\n"}{end}'
-	@echo; echo "Look around:  export KUBECONFIG=$(DEVCLUSTER_DIR)/kubeconfig    Done:  make demo-down"
+	@echo; echo "Look around:  eval \"\$$(go run -C dev ./cmd/devcluster env)\"; kubectl get mcpservers -A      Done:  make demo-down"
 
 .PHONY: demo-down
 demo-down: ## Stop the local cluster and forget what ran in it

@@ -71,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 	settings := mcpserver.Settings{OperatorNamespace: o.Namespace, ClusterDomain: o.ClusterDomain, HashKey: key, Workers: o.Workers}
 	if !inCluster {
 		// A laptop reaches neither pods nor Services: the API server forwards.
-		settings.ProbeTransport, settings.SkipServiceProbe = forwarded(config), true
+		settings.ProbeTransport, settings.Forwarded = forwarded(config), true
 	}
 	reconciler := &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), Scheme: mgr.GetScheme(), APIReader: mgr.GetAPIReader(),

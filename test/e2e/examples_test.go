@@ -15,11 +15,15 @@ func TestSamplesAndExamplesBecomeReady(t *testing.T) {
 		}
 	}
 	const samples, example = "--kustomize=../../config/samples", "--filename=../../examples/dev-stack.yaml"
-	t.Cleanup(func() {
-		if out, err := kubectl(context.WithoutCancel(t.Context()), "delete", example, "--ignore-not-found", "--wait=false"); err != nil {
-			t.Errorf("delete the example: %v\n%s", err, out)
-		}
-	})
+	if _, err := kubectl(t.Context(), "get", "--namespace=mcp-system", "mcpserver/demo-server"); err == nil {
+		t.Log("there is a demo-server already, as after make demo: it is used, and left")
+	} else {
+		t.Cleanup(func() {
+			if out, err := kubectl(context.WithoutCancel(t.Context()), "delete", example, "--ignore-not-found", "--wait=false"); err != nil {
+				t.Errorf("delete the example: %v\n%s", err, out)
+			}
+		})
+	}
 	for _, manifest := range []string{samples, example} {
 		run("apply", manifest)
 		run("wait", "--namespace=mcp-system", "mcpserver/demo-server", "--for=condition=Ready", "--timeout=60s")

@@ -20,9 +20,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mcp-operator/mcp-operator/internal/operator"
@@ -45,6 +47,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	flag.Parse()
+	ctrl.SetLogger(logr.Discard()) // or the client complains of warnings that it cannot log
 	if err := prepare(); err != nil {
 		fmt.Fprintln(os.Stderr, "end-to-end tests:", err)
 		os.Exit(1)

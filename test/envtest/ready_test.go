@@ -83,6 +83,28 @@ func TestReadyFollowsTheHandshakeAndARestartWritesNothing(t *testing.T) {
 	}
 }
 
+func TestAStatusThatSomebodyElseWroteIsCorrected(t *testing.T) {
+	server := mcptest.NewServer(t)
+	f := start(t, dialTo(addressOf(t, server.URL)))
+	f.create(f.server("tampered"))
+	f.readyPod("tampered", "tampered-a")
+	f.rolledOut("tampered", 1)
+	object := f.condition("tampered", "Ready", metav1.ConditionTrue, "Available")
+	for i := range object.Status.Conditions {
+		if c := &object.Status.Conditions[i]; c.Type == "Ready" || c.Type == "Verified" {
+			c.Status, c.Reason = metav1.ConditionFalse, "Tampered"
+		}
+	}
+	object.Status.Endpoint = "http://elsewhere"
+	if err := f.client.Status().Update(f.ctx, object); err != nil {
+		t.Fatal(err)
+	}
+	f.condition("tampered", "Verified", metav1.ConditionTrue, "Verified")
+	if ready := f.condition("tampered", "Ready", metav1.ConditionTrue, "Available"); ready.Status.Endpoint == "http://elsewhere" {
+		t.Error("the endpoint is that of somebody else")
+	}
+}
+
 func TestANewGenerationKeepsReadyUntilItIsVerifiedItself(t *testing.T) {
 	server := mcptest.NewServer(t)
 	f := start(t, dialTo(addressOf(t, server.URL)))

@@ -96,8 +96,9 @@ type Settings struct {
 	// ProbeTransport says how to reach pods from where the operator runs; nil dials pod addresses directly.
 	ProbeTransport func(server probe.Server, pod *probe.Pod) *http.Transport
 
-	// SkipServiceProbe leaves out the check through the Service, where the operator cannot reach Services.
-	SkipServiceProbe bool
+	// Forwarded says that ProbeTransport goes through the API server, as from a laptop: the connection ends on the loopback of
+	// the pod. Then Services cannot be asked, and servers that guard themselves against DNS rebinding want localhost as Host.
+	Forwarded bool
 }
 
 // Configure sets what has no exported field. Call it before SetupWithManager.

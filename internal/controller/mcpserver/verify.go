@@ -98,16 +98,20 @@ func (s *scope) observe(pods []probe.Pod) {
 		return
 	}
 	service := desired.ServiceHost(s.server, s.settings.ClusterDomain)
+	host := service
+	if s.settings.Forwarded {
+		host = net.JoinHostPort("localhost", strconv.Itoa(int(desired.Port(s.server))))
+	}
 	server := probe.Server{
 		UID: s.server.UID, Key: client.ObjectKeyFromObject(s.server), Generation: s.server.Generation,
-		Settled: s.isSettled(), Host: cmp.Or(s.server.Spec.HostHeader, service), Path: desired.Path(s.server), Pods: pods,
+		Settled: s.isSettled(), Host: cmp.Or(s.server.Spec.HostHeader, host), Path: desired.Path(s.server), Pods: pods,
 	}
 	for i := range s.pods {
 		if !isReady(&s.pods[i]) {
 			server.Unready = append(server.Unready, s.pods[i].UID)
 		}
 	}
-	if !s.settings.SkipServiceProbe && s.MCPDialer == nil {
+	if !s.settings.Forwarded && s.MCPDialer == nil {
 		server.Service = service
 	}
 	s.prober.Observe(server)

@@ -64,9 +64,10 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := mgr.Add(r.prober); err != nil {
 		return fmt.Errorf("add the prober: %w", err)
 	}
+	// Our own status writes wake too: such a pass writes nothing, and a status that somebody else wrote is corrected.
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("mcpserver").
-		For(&mcpv1alpha1.MCPServer{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, pausedChanged()))).
+		For(&mcpv1alpha1.MCPServer{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&appsv1.Deployment{}, r.byName(desired.DeploymentName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&corev1.Service{}, r.byName(desired.ServiceName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&networkingv1.NetworkPolicy{}, r.byName(desired.NetworkPolicyName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
@@ -168,14 +169,4 @@ func tellsOf(pod *corev1.Pod) tells {
 	d := diagnosePod(pod, pod.CreationTimestamp.Time)
 	d.after = 0
 	return tells{ready: isReady(pod), deleting: !pod.DeletionTimestamp.IsZero(), address: pod.Status.PodIP, diagnosis: d}
-}
-
-// pausedChanged lets changes of the annotation that pauses reconciling pass.
-func pausedChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			const a = mcpv1alpha1.AnnotationPaused
-			return e.ObjectOld.GetAnnotations()[a] != e.ObjectNew.GetAnnotations()[a]
-		},
-	}
 }

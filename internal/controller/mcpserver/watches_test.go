@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
 
 func TestOnlyChangesOfPodsThatTellSomethingWakeAServer(t *testing.T) {
@@ -105,19 +104,5 @@ func TestAChildWakesTheServerOfItsName(t *testing.T) {
 				t.Errorf("woken: %v, want %d", queue.requests, tt.want)
 			}
 		})
-	}
-}
-
-func TestOnlyTheAnnotationThatPausesWakesWithoutAnEdit(t *testing.T) {
-	t.Parallel()
-	annotated := func(key, value string) *mcpv1alpha1.MCPServer {
-		return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Annotations = map[string]string{key: value} })
-	}
-	p := pausedChanged()
-	if !p.Update(event.UpdateEvent{ObjectOld: makeServer(), ObjectNew: annotated(mcpv1alpha1.AnnotationPaused, "true")}) {
-		t.Error("a pause does not wake")
-	}
-	if p.Update(event.UpdateEvent{ObjectOld: makeServer(), ObjectNew: annotated("note", "x")}) {
-		t.Error("any annotation wakes")
 	}
 }

@@ -51,7 +51,11 @@ func portsPatch(want, live map[string]any) map[string]any {
 	for _, item := range containers {
 		container, _ := item.(map[string]any)
 		ports, _, _ := unstructured.NestedSlice(container, "ports")
-		old, _, _ := unstructured.NestedSlice(named(was, container["name"]), "ports")
+		there := named(was, container["name"])
+		if there == nil {
+			continue
+		}
+		old, _, _ := unstructured.NestedSlice(there, "ports")
 		if !sameNumbers(ports, old, "containerPort") {
 			patches = append(patches, map[string]any{"name": container["name"], "ports": replaced(ports)})
 		}

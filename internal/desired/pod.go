@@ -50,6 +50,8 @@ func podTemplate(server *mcpv1alpha1.MCPServer, env Environment, configHash stri
 	}
 	if spec.PodSecurity != nil {
 		template.Spec.ServiceAccountName = spec.PodSecurity.ServiceAccountName
+		// The API server copies the one into the other, both ways: without owning both, a name could never be given up.
+		template.Spec.DeprecatedServiceAccount = spec.PodSecurity.ServiceAccountName
 	}
 	if spec.TerminationGracePeriodSeconds != nil {
 		template.Spec.TerminationGracePeriodSeconds = spec.TerminationGracePeriodSeconds
@@ -148,12 +150,22 @@ func withDefaults(v corev1.EnvVar) corev1.EnvVar {
 
 func resources(asked *mcpv1alpha1.Resources) corev1.ResourceRequirements {
 	if asked != nil {
-		return corev1.ResourceRequirements{Requests: asked.Requests, Limits: asked.Limits}
+		return corev1.ResourceRequirements{Requests: rounded(asked.Requests), Limits: rounded(asked.Limits)}
 	}
 	return corev1.ResourceRequirements{
 		Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("50m"), corev1.ResourceMemory: resource.MustParse("64Mi")},
 		Limits:   corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("500m"), corev1.ResourceMemory: resource.MustParse("256Mi")},
 	}
+}
+
+// rounded returns amounts as the API server keeps them: no finer than a thousandth.
+func rounded(list corev1.ResourceList) corev1.ResourceList {
+	list = list.DeepCopy()
+	for name, amount := range list {
+		amount.RoundUp(resource.Milli)
+		list[name] = amount
+	}
+	return list
 }
 
 // probe returns a kubelet probe of the server's own port, with every default said, so that what is applied is complete.

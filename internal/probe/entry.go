@@ -1,8 +1,8 @@
 package probe
 
 import (
+	"cmp"
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -106,7 +106,7 @@ func backoff(n int) time.Duration {
 type streak struct {
 	answered bool       // it answered once
 	failures int        // in a row since
-	slow     bool       // the last failure took long
+	slow     bool       // the last answer, or failure, took long
 	err      *mcp.Error // the last failure
 	next     time.Time  // when to ask again; of one that answers, when it did: the one longest ago has its turn
 }
@@ -119,7 +119,9 @@ func (s *streak) failed() bool {
 // known says that there is something to report.
 func (s *streak) known() bool { return s.failed() || s.answered }
 
-func (s *streak) succeed(now time.Time) { *s = streak{answered: true, next: now} }
+func (s *streak) succeed(now time.Time, a answer) {
+	*s = streak{answered: true, slow: a.took >= slowFailure, next: now}
+}
 
 func (s *streak) fail(now time.Time, a answer) {
 	s.failures++
@@ -134,6 +136,8 @@ type podState struct {
 	asked  endpoint    // what it is asked for
 	full   time.Time   // when all lists were read
 	result *mcp.Result // what they said
+
+	counted int64 // the last generation that its answer counted for
 }
 
 // endpoint is what a pod is asked for.
@@ -145,8 +149,8 @@ type entry struct {
 	pods    map[types.UID]*podState
 	running bool
 
-	since     time.Time           // when it became unknown
-	counted   map[types.UID]int64 // by pod that exists: the last generation that its answer counted for
+	since     time.Time               // when it became unknown
+	away      map[types.UID]*podState // of pods that exist and are not ready
 	result    *mcp.Result
 	resultAt  time.Time // when result was read
 	nextRound time.Time // when the next healthy pod is asked
@@ -163,19 +167,27 @@ func (e *entry) observe(server Server) {
 	present := map[types.UID]*podState{}
 	for _, pod := range server.Pods {
 		state := e.pods[pod.UID]
+		if state == nil {
+			state = e.away[pod.UID]
+		}
 		if state == nil || state.pod != pod {
 			state = &podState{pod: pod}
 		}
 		// A pod that answered is asked as before until the rollout is over: it serves the clients of the old generation.
 		if wanted := (endpoint{server.Host, server.Path}); state.asked != wanted && (server.Settled || !state.answered) {
 			// One that failed starts anew, as if it had never answered: only an answer makes it good again.
-			state.streak, state.full, state.asked = streak{answered: state.answered && state.failures == 0}, time.Time{}, wanted
+			state.streak, state.full, state.asked = streak{answered: state.answered && state.failures == 0, slow: state.slow}, time.Time{}, wanted
 		}
 		present[pod.UID] = state
 	}
+	away := map[types.UID]*podState{}
+	for _, uid := range server.Unready {
+		if state := cmp.Or(e.pods[uid], e.away[uid]); state != nil {
+			away[uid] = state
+		}
+	}
 	wasKnown := e.known()
-	e.pods = present
-	maps.DeleteFunc(e.counted, func(uid types.UID, _ int64) bool { return present[uid] == nil && !slices.Contains(server.Unready, uid) })
+	e.pods, e.away = present, away
 	if wasKnown && !e.known() {
 		e.since = time.Now()
 	}
@@ -193,9 +205,9 @@ func (e *entry) known() bool {
 // generation is the last one that the answer of a pod counted for which is ready and answers still.
 func (e *entry) generation() int64 {
 	var last int64
-	for uid, p := range e.pods {
+	for _, p := range e.pods {
 		if p.answered && !p.failed() {
-			last = max(last, e.counted[uid])
+			last = max(last, p.counted)
 		}
 	}
 	return last
@@ -244,7 +256,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 			e.service.fail(now, a)
 			return
 		}
-		e.service.succeed(now)
+		e.service.succeed(now, a)
 		e.serviceCounted = task.server.Generation
 		return
 	}
@@ -256,7 +268,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 		p.fail(now, a)
 		return
 	}
-	p.succeed(now)
+	p.succeed(now, a)
 	e.nextRound = now.Add(interval)
 	if a.result != nil {
 		p.result, p.full = a.result, now
@@ -269,7 +281,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 // count takes the answer of a pod for a generation. What is told of the server is what was read last: a cheap check of
 // another pod does not bring back what that one said minutes ago.
 func (e *entry) count(generation int64, p *podState) {
-	e.counted[p.pod.UID] = generation
+	p.counted = generation
 	if e.result == nil || p.full.After(e.resultAt) {
 		e.result, e.resultAt = p.result, p.full
 	}

@@ -13,9 +13,9 @@ type lane int
 const (
 	// fresh is for those somebody waits for: new servers, new generations, and servers that only just began to fail.
 	fresh lane = iota
-	// healthy is for those that answered the last time.
+	// healthy is for those that answered the last time, and quickly.
 	healthy
-	// failing is for those that have failed for a while, or that kept a worker waiting.
+	// failing is for those that have failed for a while, or that kept a worker waiting, whatever came of it.
 	failing
 
 	lanes

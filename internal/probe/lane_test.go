@@ -59,7 +59,7 @@ func TestDeadServersThatAreKnownDelayANewOneNotAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, Options{})
 		p.blackHoles(100, 2*time.Second)
-		p.pass(13 * time.Second) // each kept a worker once: 100 × 2 s ÷ 16
+		p.pass(26 * time.Second) // each kept a worker once: 100 × 2 s ÷ 8
 		p.Observe(server("new", "new"))
 		p.pass(0)
 		if got := len(p.asked("new:8080")); got != 1 {

@@ -166,6 +166,48 @@ func TestAPodKeepsItsGenerationWhileItIsNotReady(t *testing.T) {
 	})
 }
 
+func TestAPodThatIsReadyNowAndThenIsStillReportedWhenItNeverAnswers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		p.answer("pod-1:8080", reply{err: errRefused})
+		away := server("a")
+		away.Unready = server("a", "pod-1").podUIDs()
+		for range 3 {
+			p.Observe(server("a", "pod-1"))
+			p.pass(time.Second)
+			p.Observe(away)
+			p.pass(time.Second)
+		}
+		p.Observe(server("a", "pod-1"))
+		if v := p.Verdict("uid-a"); v.Failure != errRefused {
+			t.Errorf("verdict: %+v", v)
+		}
+	})
+}
+
+func TestSlowServersThatAnswerDoNotDelayTheChecksOfOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := start(t, Options{})
+		for i := range 500 {
+			name := fmt.Sprintf("slow-%d", i)
+			p.answer(name+":8080", reply{takes: 4900 * time.Millisecond})
+			p.Observe(server(name, name))
+		}
+		p.pass(time.Hour)
+		p.Observe(server("honest", "honest"))
+		p.pass(time.Hour)
+		last := time.Duration(0)
+		for i, c := range p.asked("honest:8080") {
+			if wait := c.At - last; i > 0 && wait > 50*time.Second {
+				t.Errorf("asked again after %s", wait)
+			}
+			last = c.At
+		}
+	})
+}
+
 func TestAnObjectCreatedAgainReplacesTheOldOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

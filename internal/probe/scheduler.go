@@ -41,7 +41,8 @@ type Options struct {
 	// Observed is told of every probe of a server that ended, how long it took and its error; nil tells nobody. It must not block.
 	Observed func(key types.NamespacedName, took time.Duration, result *mcp.Result, err error)
 
-	// Workers is how many probes run at once in each of the three lanes. Default: 16.
+	// Workers is how many probes run at once in each of the three lanes. Default: 8, which with the limits of
+	// internal/mcp bounds the memory that hostile servers can take at once.
 	Workers int
 
 	// Interval is the time between two probes of a healthy server, spread by a tenth. Default: 45 s.
@@ -64,7 +65,7 @@ type Scheduler struct {
 // New returns a Scheduler.
 func New(opts Options) *Scheduler {
 	if opts.Workers == 0 {
-		opts.Workers = 16
+		opts.Workers = 8
 	}
 	if opts.Interval == 0 {
 		opts.Interval = 45 * time.Second
@@ -104,7 +105,7 @@ func (s *Scheduler) Observe(server Server) {
 	defer s.mu.Unlock()
 	e, known := s.entries[server.UID]
 	if !known {
-		e = &entry{pods: map[types.UID]*podState{}, counted: map[types.UID]int64{}, since: time.Now()}
+		e = &entry{pods: map[types.UID]*podState{}, since: time.Now()}
 		delete(s.entries, s.uids[server.Key]) // an object of this name that was deleted and created again
 		s.entries[server.UID], s.uids[server.Key] = e, server.UID
 	}

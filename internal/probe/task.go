@@ -48,6 +48,9 @@ func (e *entry) next(opts Options) [lanes]task {
 		if e.server.Settled && e.generation() < e.server.Generation {
 			at, l = time.Time{}, fresh // somebody waits for the new generation
 		}
+		if due.slow {
+			l = failing // it answers, and keeps a worker waiting all the same
+		}
 		offer(l, task{at: atLeastOne(at), pod: &due.pod, asked: due.asked, last: due.lastFor(opts)})
 	}
 	if e.server.Service != "" && e.generation() == e.server.Generation && e.serviceCounted < e.server.Generation && e.result != nil {

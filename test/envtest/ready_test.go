@@ -20,7 +20,11 @@ import (
 func (f *fixture) readyPod(server, name string) {
 	f.t.Helper()
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace, Labels: map[string]string{"mcp-server": server, "mcp.operator/server": server}},
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name, Namespace: f.namespace,
+			Labels:          map[string]string{"mcp-server": server, "mcp.operator/server": server, "pod-template-hash": "abc"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: server + "-abc", UID: "played", Controller: new(true)}},
+		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{
 			Name: "mcp-server", Image: "x:1", Ports: []corev1.ContainerPort{{Name: "mcp", ContainerPort: 8080}},
 		}}},

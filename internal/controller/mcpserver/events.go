@@ -23,7 +23,7 @@ type news struct {
 
 // report tells of what changed in this pass, after the status says so too: events, metrics, log.
 func (s *scope) report(ctx context.Context, result reconcile.Result) {
-	recordConditions(s.before, s.server)
+	recordConditions(s.server)
 	recordFailure(s.server, result)
 	logger := log.FromContext(ctx)
 	for _, e := range changes(s.before, s.server, s.capabilityChange) {

@@ -1,6 +1,8 @@
 package mcpserver
 
 import (
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -69,18 +71,24 @@ func of(key types.NamespacedName) prometheus.Labels {
 	return prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
 }
 
-// recordConditions moves a server's series from the conditions before to those after; one that stays is never absent.
-func recordConditions(before, after *mcpv1alpha1.MCPServer) {
+// recorded is the series of conditionInfo that there are, by server.
+var recorded sync.Map // types.NamespacedName -> []metav1.Condition
+
+// recordConditions replaces a server's series; one that stays is never absent.
+func recordConditions(server *mcpv1alpha1.MCPServer) {
+	key := types.NamespacedName{Namespace: server.Namespace, Name: server.Name}
 	labels := func(c metav1.Condition) []string {
-		return []string{c.Type, string(c.Status), c.Reason, after.Name, after.Namespace}
+		return []string{c.Type, string(c.Status), c.Reason, key.Name, key.Namespace}
 	}
-	kept := map[string]bool{}
-	for _, c := range after.Status.Conditions {
+	is := slices.Clone(server.Status.Conditions)
+	for _, c := range is {
 		conditionInfo.WithLabelValues(labels(c)...).Set(1)
-		kept[c.Type+string(c.Status)+c.Reason] = true
 	}
-	for _, c := range before.Status.Conditions {
-		if !kept[c.Type+string(c.Status)+c.Reason] {
+	was, _ := recorded.Swap(key, is)
+	old, _ := was.([]metav1.Condition)
+	for _, c := range old {
+		stays := slices.ContainsFunc(is, func(n metav1.Condition) bool { return slices.Equal(labels(n), labels(c)) })
+		if !stays {
 			conditionInfo.DeleteLabelValues(labels(c)...)
 		}
 	}
@@ -110,6 +118,7 @@ func recordHandshake(key types.NamespacedName, took time.Duration, result *mcp.R
 
 // deleteMetrics removes every series of an object that is gone.
 func deleteMetrics(key types.NamespacedName) {
+	recorded.Delete(key)
 	vectors := []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
 	}{conditionInfo, validationFailures, handshakes, handshakeDuration, capabilityChanges}

@@ -42,9 +42,9 @@ func TestASeriesOfAConditionThatStaysIsNeverAbsentAndOneThatChangedGoes(t *testi
 	with := func(conditions ...metav1.Condition) *mcpv1alpha1.MCPServer {
 		return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Name, server.Status.Conditions = name, conditions })
 	}
-	step := func(what string, before, after *mcpv1alpha1.MCPServer, want ...string) {
+	step := func(what string, server *mcpv1alpha1.MCPServer, want ...string) {
 		t.Helper()
-		recordConditions(before, after)
+		recordConditions(server)
 		wanted := map[string]bool{}
 		for _, series := range want {
 			wanted[series] = true
@@ -53,16 +53,17 @@ func TestASeriesOfAConditionThatStaysIsNeverAbsentAndOneThatChangedGoes(t *testi
 			t.Errorf("%s: series (-want +got)\n%s", what, diff)
 		}
 	}
-	step("a first pass", with(), with(accepted, starting), "Accepted True Valid", "Available Unknown Initializing")
+	step("a first pass", with(accepted, starting), "Accepted True Valid", "Available Unknown Initializing")
 	stays := conditionInfo.WithLabelValues("Accepted", "True", "Valid", name, "team")
-	step("a pod becomes ready", with(accepted, starting), with(accepted, available), "Accepted True Valid", "Available True Available")
-	step("only a message changes", with(accepted, available), with(older(accepted), available), "Accepted True Valid", "Available True Available")
+	step("a pod becomes ready", with(accepted, available), "Accepted True Valid", "Available True Available")
+	step("only a message changes", with(older(accepted), available), "Accepted True Valid", "Available True Available")
 	if conditionInfo.WithLabelValues("Accepted", "True", "Valid", name, "team") != stays {
-		t.Error("the series of a condition that stayed was deleted and made anew: a scrape in between misses it")
+		t.Error("the series of a condition that stayed was deleted and created again: a scrape in between misses it")
 	}
-	step("another status", with(accepted, available), with(accepted, crashing), "Accepted True Valid", "Available False CrashLooping")
-	step("another reason", with(accepted, crashing), with(accepted, stopped), "Accepted True Valid", "Available False ScaledToZero")
-	step("a condition goes", with(accepted, stopped), with(accepted), "Accepted True Valid")
+	step("another status", with(accepted, crashing), "Accepted True Valid", "Available False CrashLooping")
+	recordConditions(with(accepted, crashing)) // a status write whose reply was lost is recorded once, as it then is
+	step("another reason", with(accepted, stopped), "Accepted True Valid", "Available False ScaledToZero")
+	step("a condition goes", with(accepted), "Accepted True Valid")
 	deleteMetrics(types.NamespacedName{Namespace: "team", Name: name})
-	step("the server is gone", with(), with())
+	step("the server is gone", with())
 }

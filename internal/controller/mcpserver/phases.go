@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -60,7 +61,8 @@ func (s *scope) applyDeployment(ctx context.Context) reconcile.Outcome {
 
 // removeUnused deletes the ConfigMap of an inline configuration that is gone, once no pod can mount it any more.
 func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
-	if s.children.ConfigMap != nil || !s.isSettled() && s.wantedReplicas() > 0 {
+	referred := slices.Contains(namesOf(s.server, "ConfigMap"), desired.ConfigMapName(s.server.Name))
+	if s.children.ConfigMap != nil || referred || !s.isSettled() && s.wantedReplicas() > 0 {
 		return applied("ConfigMap", nil)
 	}
 	unused := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{

@@ -78,11 +78,24 @@ func (s *scope) environment() desired.Environment {
 // is what the object asks for.
 func (s *scope) isSettled() bool {
 	d := s.deployment
-	if s.prober != nil && s.MCPDialer == nil && d != nil && len(s.pods) != int(d.Status.Replicas) {
+	if s.prober != nil && s.MCPDialer == nil && d != nil && len(s.ownPods()) != int(d.Status.Replicas) {
 		return false // the caches of Deployments and Pods are not equally fresh
 	}
 	return s.applied && d != nil && d.Status.ObservedGeneration == d.Generation &&
 		d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.ReadyReplicas > 0
+}
+
+// ownPods returns the pods that the Deployment's ReplicaSets made. A label alone proves nothing: a debugging copy of a pod has
+// it too.
+func (s *scope) ownPods() []corev1.Pod {
+	var own []corev1.Pod
+	for _, pod := range s.pods {
+		owner := metav1.GetControllerOf(&pod)
+		if owner != nil && owner.Kind == "ReplicaSet" && owner.Name == s.deployment.Name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
+			own = append(own, pod)
+		}
+	}
+	return own
 }
 
 // wantedReplicas is what is asked of the Deployment.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"net/url"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -22,10 +23,18 @@ var reasonOfPhase = map[string]string{
 	PhaseService:       mcpv1alpha1.ReasonServiceUnavailable,
 }
 
+// conditionTypes are all that the status may hold.
+var conditionTypes = []string{
+	mcpv1alpha1.ConditionAccepted, mcpv1alpha1.ConditionApplied, mcpv1alpha1.ConditionAvailable, mcpv1alpha1.ConditionVerified,
+	mcpv1alpha1.ConditionProgressing, mcpv1alpha1.ConditionReady, mcpv1alpha1.ConditionPaused,
+}
+
 // summarize derives everything that no phase answers for: Progressing, Ready, Paused, the phase and the endpoint.
 func (s *scope) summarize(result reconcile.Result) {
 	status := &s.server.Status
 	status.ObservedGeneration = s.server.Generation
+	// Conditions of somebody else could fill the list, and make the status unwritable.
+	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return !slices.Contains(conditionTypes, c.Type) })
 	s.set(s.progressing())
 	failed := result.Failed
 	if reconcile.IsTransient(result.Problem.Err()) {

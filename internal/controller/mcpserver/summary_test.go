@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -349,11 +348,14 @@ func TestAProbeCountsOnlyWhenPodsAndDeploymentAreEquallyFresh(t *testing.T) {
 	}
 	tests := map[string]struct {
 		pods   int
+		copies int // pods with the labels that somebody else made
 		change func(*scope)
 		want   bool
 	}{
 		"as many pods as the Deployment tells of":                        {pods: 1, want: true},
 		"a pod that the Deployment does not tell of, such as an old one": {pods: 2},
+		"a debugging copy of a pod counts for nothing":                   {pods: 1, copies: 1, want: true},
+		"a copy does not stand for a pod":                                {copies: 1},
 		"a pod that was not seen yet":                                    {pods: 0},
 		"without a prober the Deployment's word is enough":               {change: func(s *scope) { s.prober = nil }, want: true},
 		"a replaced dialer asks the Service, not pods":                   {change: func(s *scope) { s.MCPDialer = dialer }, want: true},
@@ -362,7 +364,13 @@ func TestAProbeCountsOnlyWhenPodsAndDeploymentAreEquallyFresh(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := makeScope(makeDeployment(), nil, nil)
-			s.prober, s.pods = probe.New(probe.Options{}), make([]corev1.Pod, tt.pods)
+			s.prober = probe.New(probe.Options{})
+			for range tt.pods {
+				s.pods = append(s.pods, *makePod())
+			}
+			for range tt.copies {
+				s.pods = append(s.pods, *makePod(func(pod *corev1.Pod) { pod.OwnerReferences = nil }))
+			}
 			if tt.change != nil {
 				tt.change(s)
 			}
@@ -370,24 +378,5 @@ func TestAProbeCountsOnlyWhenPodsAndDeploymentAreEquallyFresh(t *testing.T) {
 				t.Errorf("settled: %t, want %t", got, tt.want)
 			}
 		})
-	}
-}
-
-func TestPausedIsShownWhileItIsSo(t *testing.T) {
-	t.Parallel()
-	s := makeScope(makeDeployment(), nil, []metav1.Condition{accepted, allThere, available, verified})
-	for _, paused := range []bool{true, false} {
-		s.paused = paused
-		s.summarize(reconcile.Result{})
-		c := apimeta.FindStatusCondition(s.server.Status.Conditions, mcpv1alpha1.ConditionPaused)
-		if (c != nil) != paused || c != nil && c.Status != metav1.ConditionTrue {
-			t.Errorf("paused: %t, condition: %+v", paused, c)
-		}
-		if got := conditionOf(s.server.Status.Conditions, mcpv1alpha1.ConditionReady); got.Status != metav1.ConditionTrue {
-			t.Errorf("paused: %t, Ready: %+v; a pause takes nothing from what serves", paused, got)
-		}
-	}
-	if s.server.Status.ObservedGeneration != 2 || s.server.Status.Phase != mcpv1alpha1.PhaseReady {
-		t.Errorf("observed generation %d, phase %q", s.server.Status.ObservedGeneration, s.server.Status.Phase)
 	}
 }

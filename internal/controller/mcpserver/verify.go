@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -124,8 +125,9 @@ func (s *scope) readyPods() []probe.Pod {
 		return []probe.Pod{{UID: types.UID(s.server.Name), Name: service, Address: desired.ServiceHost(s.server, s.settings.ClusterDomain)}}
 	}
 	var pods []probe.Pod
-	for i := range s.pods {
-		pod := &s.pods[i]
+	own := s.ownPods()
+	for i := range own {
+		pod := &own[i]
 		if !isReady(pod) || pod.Status.PodIP == "" {
 			continue
 		}
@@ -174,12 +176,24 @@ var ClientVersion = version.String()
 
 // directTransport dials addresses as they are, without proxies, and never this host or its links.
 func (r *Reconciler) directTransport() *http.Transport {
-	transport := &http.Transport{DialContext: mcp.Guard{Allow: mcp.AllowCluster}.DialContext, DisableKeepAlives: true}
+	guard := mcp.Guard{Allow: mcp.AllowCluster}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		return guard.DialContext(ctx, network, rooted(address))
+	}}
 	if r.TLSProfile != nil {
 		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
 		r.TLSProfile(transport.TLSClientConfig)
 	}
 	return transport
+}
+
+// rooted ends a DNS name with a dot, so that no search domain is tried, which could lead elsewhere.
+func rooted(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || net.ParseIP(host) != nil || strings.HasSuffix(host, ".") {
+		return address
+	}
+	return net.JoinHostPort(host+".", port)
 }
 
 // dialed is a replaced dialer as a client of the prober.

@@ -18,10 +18,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -61,6 +63,7 @@ func newRig(b *testing.B) *rig {
 
 func newClient(b *testing.B, config *rest.Config) client.WithWatch {
 	b.Helper()
+	ctrl.SetLogger(logr.Discard()) // or the client complains of warnings that it cannot log
 	scheme, err := operator.Scheme()
 	if err != nil {
 		b.Fatal(err)

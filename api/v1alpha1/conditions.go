@@ -7,7 +7,7 @@ const (
 	ConditionAccepted = "Accepted"
 
 	// ConditionApplied says whether the child objects are as the specification asks.
-	// Reasons: Applied (True); OwnershipConflict, Rejected (False); ApplyFailed (False, or Unknown while a child is being deleted).
+	// Reasons: Applied (True); OwnershipConflict, Rejected (False); ApplyFailed (False, or Unknown while a child is being deleted); FieldConflict (Unknown).
 	ConditionApplied = "Applied"
 
 	// ConditionAvailable says whether at least one pod is ready.
@@ -70,6 +70,9 @@ const (
 	ReasonApplied = "Applied"
 	// ReasonOwnershipConflict means that an object of a child's name belongs to somebody else; it is not touched.
 	ReasonOwnershipConflict = "OwnershipConflict"
+	// ReasonFieldConflict means that somebody else changes a child again right after it was corrected; it is corrected at
+	// most every ten seconds.
+	ReasonFieldConflict = "FieldConflict"
 	// ReasonRejected means that the API server, a quota or a policy refused a child.
 	ReasonRejected = "Rejected"
 	// ReasonApplyFailed means that writing a child failed for another cause; it is tried again.

@@ -43,6 +43,8 @@ type Applier struct {
 
 	mu      sync.Mutex
 	settled map[client.ObjectKey]settled // uncached objects, which are of one kind
+
+	corrected map[string]correction // by kind and name
 }
 
 // settled remembers that an uncached object was seen as asked, so that it is not read again until it changes.
@@ -58,11 +60,12 @@ func New(c client.Client, reader client.Reader) *Applier {
 		client: c, reader: reader,
 		converter: clientapply.NewTypeConverter(c.Scheme()),
 		settled:   map[client.ObjectKey]settled{},
+		corrected: map[string]correction{},
 	}
 }
 
 // Apply makes desired so, as a child of owner. It returns an *OwnershipConflictError if an object of that name belongs to
-// somebody else, and a *TerminatingError if one is being deleted.
+// somebody else, a *TerminatingError if one is being deleted, and a *FieldConflictError if somebody else changes it again and again.
 func (a *Applier) Apply(ctx context.Context, owner, desired client.Object) error {
 	content, hash, err := a.encode(owner, desired)
 	if err != nil {
@@ -86,6 +89,9 @@ func (a *Applier) Apply(ctx context.Context, owner, desired client.Object) error
 		if same {
 			a.remember(live, hash)
 			return nil
+		}
+		if futile, err := a.dispute(content, live); futile || err != nil {
+			return err
 		}
 	}
 	// The UID makes the API server refuse, should the object have been replaced by a foreign one meanwhile.
@@ -278,6 +284,7 @@ func (a *Applier) patch(ctx context.Context, desired client.Object, content *uns
 		return fmt.Errorf("apply %s %q: %w", content.GetKind(), content.GetName(), err)
 	}
 	a.remember(written, hash)
+	a.noteVersion(content, written)
 	return nil
 }
 

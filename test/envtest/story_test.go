@@ -102,6 +102,31 @@ func TestChildrenAreMendedAndWhatOthersAddLivesOn(t *testing.T) {
 	}
 }
 
+func TestAWarOverAFieldCostsFewWritesAndIsTold(t *testing.T) {
+	f := start(t, nil)
+	f.create(f.server("disputed"))
+	f.condition("disputed", "Applied", metav1.ConditionTrue, "Applied")
+	f.quiet()
+	deployment := &appsv1.Deployment{}
+	insist := func() { f.edit(deployment, "disputed", func() { deployment.Spec.Replicas = new(int32(7)) }) }
+	insist()
+	f.eventually("corrected at once", func() error {
+		if err := f.get(deployment, "disputed"); err != nil {
+			return err
+		}
+		if *deployment.Spec.Replicas != 1 {
+			return fmt.Errorf("%d replicas", *deployment.Spec.Replicas)
+		}
+		return nil
+	})
+	insist()
+	f.condition("disputed", "Applied", metav1.ConditionUnknown, "FieldConflict")
+	f.condition("disputed", "Applied", metav1.ConditionTrue, "Applied")
+	if children, _ := split(f.counter.take().writes); children["deployments"] != 2 {
+		t.Errorf("%d writes of the Deployment, want 2", children["deployments"])
+	}
+}
+
 func TestForeignObjectsAreNotTouchedAndTheServerHealsWhenTheyGo(t *testing.T) {
 	f := start(t, nil)
 	labels := map[string]string{"who": "me"}

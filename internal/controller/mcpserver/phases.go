@@ -87,7 +87,10 @@ func applied(kind string, err error) reconcile.Outcome {
 	}
 	told := fmt.Errorf("Failed to reconcile %s: %w", kind, err) //nolint:staticcheck // ST1005: a sentence in a condition, known to users' scripts
 	var terminating *apply.TerminatingError
+	var disputed *apply.FieldConflictError
 	switch {
+	case errors.As(err, &disputed):
+		return reconcile.Wait(mcpv1alpha1.ReasonFieldConflict, disputed.Message, disputed.After)
 	case errors.As(err, &terminating):
 		return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed, terminating.Message, 0)
 	case apply.IsOwnershipConflict(err):

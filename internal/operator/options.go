@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -45,7 +46,7 @@ const environmentPrefix = "MCP_OPERATOR_"
 func Parse(args []string, getenv func(string) string, help io.Writer) (Options, error) {
 	var o Options
 	flags := flag.NewFlagSet("mcp-operator", flag.ContinueOnError)
-	flags.StringVar(&o.Namespace, "namespace", firstOf(getenv("POD_NAMESPACE"), "mcp-operator-system"),
+	flags.StringVar(&o.Namespace, "namespace", cmp.Or(getenv("POD_NAMESPACE"), "mcp-operator-system"),
 		"`namespace` of the operator itself: its lease, its key, and where NetworkPolicies let callers in from")
 	flags.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "DNS `domain` of the cluster")
 	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "`address` to serve metrics on; 0 serves none")
@@ -98,15 +99,6 @@ func fromEnvironment(flags *flag.FlagSet, getenv func(string) string) error {
 		}
 	})
 	return bad
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }
 
 var (

@@ -166,10 +166,7 @@ func (e *entry) observe(server Server) {
 	e.server = server
 	present := map[types.UID]*podState{}
 	for _, pod := range server.Pods {
-		state := e.pods[pod.UID]
-		if state == nil {
-			state = e.away[pod.UID]
-		}
+		state := cmp.Or(e.pods[pod.UID], e.away[pod.UID])
 		if state == nil || state.pod != pod {
 			state = &podState{pod: pod}
 		}

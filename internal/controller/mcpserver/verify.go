@@ -75,10 +75,7 @@ func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.
 	case v.Generation == 0 || v.Result == nil:
 		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
 	}
-	out := reconcile.Done(mcpv1alpha1.ReasonVerified, "Answered MCP "+v.Result.ProtocolVersion)
-	if v.Result.AuthRequired {
-		out = reconcile.Done(mcpv1alpha1.ReasonAuthRequired, "The server is up and asks callers for a Bearer token; its tools are not known")
-	}
+	out := answered(v.Result)
 	if n := v.Result.DroppedTools; n > 0 {
 		out.Message += fmt.Sprintf("; %d of its tools have names or definitions that no client can use", n)
 	}
@@ -87,6 +84,14 @@ func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.
 	}
 	out.Generation = v.Generation
 	return out
+}
+
+// answered is the outcome of an answer: a handshake, or the demand for a token.
+func answered(result *mcp.Result) reconcile.Outcome {
+	if result.AuthRequired {
+		return reconcile.Done(mcpv1alpha1.ReasonAuthRequired, "The server is up and asks callers for a Bearer token; its tools are not known")
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonVerified, "Answered MCP "+result.ProtocolVersion)
 }
 
 // serviceUnreachable tells no more, since whoever can add endpoints to a Service could else learn what they are.
@@ -157,10 +162,7 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 		return reconcile.Unsettled(reason, err.Error(), inlineRetry)
 	}
 	s.learn(result)
-	if result.AuthRequired {
-		return reconcile.Done(mcpv1alpha1.ReasonAuthRequired, "The server is up and asks callers for a Bearer token; its tools are not known")
-	}
-	return reconcile.Done(mcpv1alpha1.ReasonVerified, "Answered MCP "+result.ProtocolVersion)
+	return answered(result)
 }
 
 // handshaker returns what does handshakes: the replaced dialer, or a real client.

@@ -128,6 +128,26 @@ func TestADaemonThatRunsAsItShouldIsLeftAloneAndOneThatDiffersIsRestarted(t *tes
 	}
 }
 
+func TestADaemonIsFoundFromTheMomentItIsStarted(t *testing.T) {
+	t.Parallel()
+	_, table, spec := sleeper(t)
+	for range 100 {
+		if _, err := table.Ensure(spec); err != nil {
+			t.Fatal(err)
+		}
+		pid, err := table.readPID(spec.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := table.inspect(pid); !ok {
+			t.Error("just started, and not told as ours")
+		}
+		if err := table.Stop(spec.Name); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestADaemonWithoutAPidFileIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	l, table, spec := sleeper(t)

@@ -122,8 +122,29 @@ func (t *Table) start(s Spec, identity string) error {
 		return fmt.Errorf("start %s: %w", s.Name, err)
 	}
 	// Reaped here while devcluster runs, by init after that.
-	go func() { _ = cmd.Wait() }()
+	ended := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(ended) }()
+	t.awaitIdentity(cmd.Process.Pid, ended)
 	return t.writePID(s.Name, cmd.Process.Pid)
+}
+
+// awaitIdentity returns once the process can be told as ours, or has ended. The kernel closes the
+// descriptors of an exec, which is what exec.Cmd's Start waits for, before it lays out the new
+// environment: for a moment /proc/PID/environ is empty, and the process would pass for a dead one.
+func (t *Table) awaitIdentity(pid int, ended <-chan struct{}) {
+	tooLate := time.After(time.Second)
+	for tick := time.Tick(time.Millisecond); ; {
+		if _, ok := t.inspect(pid); ok {
+			return
+		}
+		select {
+		case <-ended:
+			return
+		case <-tooLate:
+			return
+		case <-tick:
+		}
+	}
 }
 
 // Stop ends the named components: SIGTERM, then SIGKILL for what is left after ten seconds.

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -47,12 +48,22 @@ type Table struct {
 	stateDir string
 	binDir   string
 	procRoot string
+
+	mu       sync.Mutex
+	children map[string]*child
+}
+
+// child is a daemon that this very process started, by the name of its Spec.
+type child struct {
+	ended chan struct{}
+	// how it ended, once ended is closed.
+	how string
 }
 
 // NewTable is the table of the given state folder, whose path must be free of symbolic links, as the
 // kernel tells paths of binaries.
 func NewTable(l layout.Layout) *Table {
-	return &Table{layout: l, stateDir: l.Dir, binDir: l.Bin(""), procRoot: "/proc"}
+	return &Table{layout: l, stateDir: l.Dir, binDir: l.Bin(""), procRoot: "/proc", children: map[string]*child{}}
 }
 
 // All lists every process of ours, shims included.
@@ -75,6 +86,24 @@ func (t *Table) Find(name string) (Process, bool, error) {
 		}
 	}
 	return Process{}, false, nil
+}
+
+// dead reports whether a component has ended, and how if that is known. Of a daemon that this process
+// started its exit tells, of any other /proc.
+func (t *Table) dead(name string) (how string, dead bool, err error) {
+	t.mu.Lock()
+	c := t.children[name]
+	t.mu.Unlock()
+	if c == nil {
+		_, alive, err := t.Find(name)
+		return "found no more", !alive, err
+	}
+	select {
+	case <-c.ended:
+		return c.how, true, nil
+	default:
+		return "", false, nil
+	}
 }
 
 // Ensure makes the daemon run exactly as the Spec says: one that does is left alone, one that differs
@@ -122,9 +151,12 @@ func (t *Table) start(s Spec, identity string) error {
 		return fmt.Errorf("start %s: %w", s.Name, err)
 	}
 	// Reaped here while devcluster runs, by init after that.
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	t.awaitIdentity(cmd.Process.Pid, ended)
+	c := &child{ended: make(chan struct{})}
+	go func() { c.how = fmt.Sprint(cmd.Wait()); close(c.ended) }()
+	t.mu.Lock()
+	t.children[s.Name] = c
+	t.mu.Unlock()
+	t.awaitIdentity(cmd.Process.Pid, c.ended)
 	return t.writePID(s.Name, cmd.Process.Pid)
 }
 

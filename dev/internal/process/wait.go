@@ -16,12 +16,12 @@ func (t *Table) Wait(what string, patience time.Duration, check func() error, co
 			return nil
 		}
 		for _, name := range components {
-			_, alive, findErr := t.Find(name)
-			if findErr != nil {
-				return findErr
+			how, dead, deadErr := t.dead(name)
+			if deadErr != nil {
+				return deadErr
 			}
-			if !alive {
-				return fmt.Errorf("%s ended while waiting for %s; its log %s ends:\n%s", name, what, t.layout.Log(name), t.LastWords(name))
+			if dead {
+				return fmt.Errorf("%s ended (%s) while waiting for %s; its log %s ends:\n%s", name, how, what, t.layout.Log(name), t.LastWords(name))
 			}
 		}
 		if time.Now().After(deadline) {

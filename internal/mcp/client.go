@@ -60,9 +60,9 @@ func (c *Client) run(ctx context.Context, t Target, steps func(context.Context, 
 	p := &prober{
 		limits: limits, target: u, host: t.Host, known: knownVersions(),
 		name: nameOr(c.Name, "mcp-operator"), version: nameOr(c.Version, "unknown"),
-		wire: newWire(t.Transport, limits), result: &Result{},
+		transport: newTransport(t.Transport, limits), result: &Result{},
 	}
-	defer p.wire.close()
+	defer p.transport.close()
 	defer p.endSessions(context.WithoutCancel(ctx))
 
 	err = steps(total, p)

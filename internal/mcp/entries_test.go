@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
@@ -16,7 +17,7 @@ func TestALongListIsLeftWhenTheTimeIsUp(t *testing.T) {
 		if err := p.handshake(ctx); err != nil {
 			return err
 		}
-		return p.eachEntry(ctx, "tools/list", "tools", func(jsonValue) error {
+		return p.eachEntry(ctx, "tools/list", "tools", func(json.RawMessage) error {
 			visited++
 			cancel()
 			return nil

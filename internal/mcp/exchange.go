@@ -10,21 +10,8 @@ import (
 	"net/http"
 	"strings"
 	"time"
-)
 
-// Header fields of the Streamable HTTP transport.
-const (
-	headerSession = "Mcp-Session-Id"
-	headerVersion = "Mcp-Protocol-Version"
-	headerMethod  = "Mcp-Method"
-)
-
-// Keys of the _meta that a stateless request describes itself with.
-const (
-	metaVersion      = "io.modelcontextprotocol/protocolVersion"
-	metaClientInfo   = "io.modelcontextprotocol/clientInfo"
-	metaCapabilities = "io.modelcontextprotocol/clientCapabilities"
-	metaServerInfo   = "io.modelcontextprotocol/serverInfo"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // Why a probe ran out of time.
@@ -98,7 +85,7 @@ func (p *prober) encode(message map[string]any, version string, params map[strin
 			params = map[string]any{}
 		}
 		params["_meta"] = map[string]any{
-			metaVersion: version, metaClientInfo: p.clientInfo(), metaCapabilities: map[string]any{},
+			wire.MetaProtocolVersion: version, wire.MetaClientInfo: p.clientInfo(), wire.MetaClientCapabilities: map[string]any{},
 		}
 	}
 	if params != nil {
@@ -122,13 +109,13 @@ func (p *prober) send(ctx context.Context, x exchange) (reply, error) {
 	if err != nil {
 		return reply{}, err
 	}
-	resp, err := p.wire.roundTrip(req)
+	resp, err := p.transport.roundTrip(req)
 	if err != nil {
 		return reply{}, p.transportFailure(ctx, x.step, err)
 	}
 	// What was needed of the body has been read by then.
 	defer func() { _ = resp.Body.Close() }()
-	r := reply{status: resp.StatusCode, session: resp.Header.Get(headerSession)}
+	r := reply{status: resp.StatusCode, session: resp.Header.Get(wire.HeaderSession)}
 	if r.status == http.StatusUnauthorized {
 		r.challenge = parseChallenge(resp.Header.Values("WWW-Authenticate"), p.limits.IdentityBytes)
 	}
@@ -158,13 +145,13 @@ func (p *prober) request(ctx context.Context, x exchange) (*http.Request, error)
 		h.Set("Content-Type", "application/json")
 	}
 	if x.version != "" {
-		h.Set(headerVersion, x.version)
+		h.Set(wire.HeaderVersion, x.version)
 	}
 	if Stateless(x.version) && x.rpcMethod != "" {
-		h.Set(headerMethod, x.rpcMethod)
+		h.Set(wire.HeaderMethod, x.rpcMethod)
 	}
 	if x.session != "" {
-		h.Set(headerSession, x.session)
+		h.Set(wire.HeaderSession, x.session)
 	}
 	req.Header = h
 	return req, nil
@@ -239,18 +226,22 @@ func readAll(in io.Reader, buf []byte, limit int64) ([]byte, error) {
 // notifications of the server in between are left unanswered.
 func (p *prober) readEvents(ctx context.Context, id int, body *limitedBody) (rpcMessage, error) {
 	if p.events == nil {
-		p.events = &eventReader{}
+		p.events = wire.NewEventReader(nil, p.limits.EventBytes)
+		p.events.MaxEvents, p.events.Whole = p.limits.Events, true
 	}
-	p.events.start(body, p.limits)
+	p.events.Reset(body)
 	for ctx.Err() == nil {
-		data, err := p.events.next()
+		event, err := p.events.Next()
 		if errors.Is(err, io.EOF) {
 			return rpcMessage{}, errNoResponse
 		}
 		if err != nil {
 			return rpcMessage{}, err
 		}
-		m, err := parseMessage(data, p.limits)
+		if event.Type != wire.TypeMessage {
+			continue
+		}
+		m, err := parseMessage(event.Data, p.limits)
 		if err != nil {
 			return rpcMessage{}, err
 		}

@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"syscall"
+
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // failure makes an Error whose message is a stable sentence for users.
@@ -18,7 +20,7 @@ func failure(reason Reason, cause error, format string, args ...any) *Error {
 
 // transportFailure translates the error of a request that got no HTTP answer.
 func (p *prober) transportFailure(ctx context.Context, step string, err error) *Error {
-	progress := p.wire.progress()
+	progress := p.transport.progress()
 	if progress.exhausted {
 		return p.bodyFailure(ctx, step, errTotalBytes)
 	}
@@ -116,17 +118,17 @@ const hintNotMCP = "Check spec.image, spec.port and spec.path."
 func (p *prober) bodyFailure(ctx context.Context, step string, err error) *Error {
 	l := p.limits
 	switch {
-	case errors.Is(err, errTotalBytes) || p.wire.progress().exhausted:
+	case errors.Is(err, errTotalBytes) || p.transport.progress().exhausted:
 		return failure(TooLarge, nil, "The server sent more than %d bytes in total; the last step was %s.", l.TotalBytes, step)
 	case errors.Is(err, errBodyBytes):
 		return failure(TooLarge, nil, "The server's answer to %s is larger than %d bytes.", step, l.BodyBytes)
-	case errors.Is(err, errEventTooLarge):
+	case errors.Is(err, wire.ErrEventTooLarge):
 		return failure(TooLarge, nil, "The server's answer to %s has an event larger than %d bytes.", step, l.EventBytes)
-	case errors.Is(err, errManyEvents):
+	case errors.Is(err, wire.ErrManyEvents):
 		return failure(TooLarge, nil, "The server's answer to %s has more than %d events.", step, l.Events)
-	case errors.Is(err, errTooDeep):
+	case errors.Is(err, wire.ErrTooDeep):
 		return failure(TooLarge, nil, "The JSON of the server's answer to %s is nested deeper than %d levels.", step, l.Depth)
-	case errors.Is(err, errManyMembers):
+	case errors.Is(err, wire.ErrManyMembers):
 		return failure(TooLarge, nil, "The JSON of the server's answer to %s has an object with more than %d members.", step, l.Members)
 	case ctx.Err() != nil:
 		return p.timeFailure(ctx, step)
@@ -140,9 +142,9 @@ func (p *prober) bodyFailure(ctx context.Context, step string, err error) *Error
 		return notMCP(step, "it answers another request")
 	case errors.Is(err, errNoResponse):
 		return notMCP(step, "the event stream ended without a response")
-	case errors.Is(err, errNotJSON):
+	case errors.Is(err, wire.ErrSyntax):
 		return notMCP(step, "it is not valid JSON")
-	case errors.Is(err, errNotRPC), errors.Is(err, errDuplicateKey):
+	case errors.Is(err, errNotRPC), errors.Is(err, wire.ErrDuplicateKey):
 		return notMCP(step, "it is not a JSON-RPC 2.0 message")
 	}
 	return failure(ConnectionFailed, nil, "The server broke off its answer to %s. Look at its log.", step)

@@ -2,10 +2,13 @@ package mcp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
 	"slices"
+
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // prober is the state of one Probe or Check.
@@ -15,16 +18,16 @@ type prober struct {
 	host          string   // Host header; empty: the URL's
 	name, version string   // of ours
 	known         []string // protocol versions, newest first
-	wire          *wire
+	transport     *transport
 	result        *Result
 
 	lastID   int
-	body     []byte       // of the last answer; reused
-	events   *eventReader // of the last stream; reused
-	session  string       // sent with each request once the handshake gave one
-	sessions []string     // all that were handed out, to be ended
-	refusal  *Error       // how a server refused the newest protocol version
-	asLocal  bool         // a 403 was already tried with "Host: localhost"
+	body     []byte            // of the last answer; reused
+	events   *wire.EventReader // of the last stream; reused
+	session  string            // sent with each request once the handshake gave one
+	sessions []string          // all that were handed out, to be ended
+	refusal  *Error            // how a server refused the newest protocol version
+	asLocal  bool              // a 403 was already tried with "Host: localhost"
 
 	unconfirmed bool // the server waits for notifications/initialized
 }
@@ -84,7 +87,7 @@ func (p *prober) offerAgain(ctx context.Context, version string, r reply) (bool,
 		return false, nil
 	}
 	switch e.code {
-	case codeHeaderMismatch, codeMissingCapability, codeUnsupportedVersion:
+	case wire.CodeHeaderMismatch, wire.CodeMissingCapability, wire.CodeUnsupportedVersion:
 	default:
 		return false, nil
 	}
@@ -101,8 +104,8 @@ func (p *prober) offerAgain(ctx context.Context, version string, r reply) (bool,
 
 // discovered takes the result of server/discover. Servers with sessions may
 // answer it too, listing only versions that have them.
-func (p *prober) discovered(result jsonValue) (bool, error) {
-	f, err := result.pick("supportedVersions", "capabilities", "instructions", "_meta")
+func (p *prober) discovered(result json.RawMessage) (bool, error) {
+	f, err := wire.Pick(result, "supportedVersions", "capabilities", "instructions", "_meta")
 	if err != nil {
 		return false, notMCP("server/discover", "it has a key twice")
 	}
@@ -113,7 +116,7 @@ func (p *prober) discovered(result jsonValue) (bool, error) {
 		return false, nil
 	}
 	p.result.ProtocolVersion = version
-	p.identify(f[3].member(metaServerInfo), f[1], f[2])
+	p.identify(wire.Field(f[3], wire.MetaServerInfo), f[1], f[2])
 	return true, nil
 }
 
@@ -158,11 +161,11 @@ func (p *prober) sendInitialize(ctx context.Context, version string) (reply, err
 
 // initialized takes the result of initialize.
 func (p *prober) initialized(r reply) error {
-	f, err := r.message.result.pick("protocolVersion", "capabilities", "instructions", "serverInfo")
+	f, err := wire.Pick(r.message.result, "protocolVersion", "capabilities", "instructions", "serverInfo")
 	if err != nil {
 		return notMCP("initialize", "it has a key twice")
 	}
-	version := f[0].text(64)
+	version := wire.Text(f[0], 64)
 	switch {
 	case version == "":
 		return failure(ProtocolError, nil, "The server's answer to initialize names no protocol version. %s", hintNotMCP)
@@ -205,22 +208,24 @@ func (p *prober) confirm(ctx context.Context) error {
 }
 
 // identify fills the result with what a server says about itself.
-func (p *prober) identify(info, capabilities, instructions jsonValue) {
+func (p *prober) identify(info, capabilities, instructions json.RawMessage) {
 	limit := p.limits.IdentityBytes
-	line := func(v jsonValue) string { return cleanLine(v.text(4*limit), limit) }
+	line := func(v json.RawMessage) string { return cleanLine(wire.Text(v, 4*limit), limit) }
 	p.result.Server = ServerInfo{
-		Name: line(info.member("name")), Title: line(info.member("title")), Version: line(info.member("version")),
+		Name: line(wire.Field(info, "name")), Title: line(wire.Field(info, "title")), Version: line(wire.Field(info, "version")),
 	}
-	p.result.Instructions = cleanText(instructions.text(2*p.limits.InstructionsBytes), p.limits.InstructionsBytes)
-	tools, resources, prompts := capabilities.member("tools"), capabilities.member("resources"), capabilities.member("prompts")
+	p.result.Instructions = cleanText(wire.Text(instructions, 2*p.limits.InstructionsBytes), p.limits.InstructionsBytes)
+	tools, resources, prompts := wire.Field(capabilities, "tools"), wire.Field(capabilities, "resources"), wire.Field(capabilities, "prompts")
 	p.result.Capabilities = Capabilities{
-		Tools: tools.isObject(), Resources: resources.isObject(), Prompts: prompts.isObject(),
-		Logging: capabilities.member("logging").isObject(), Completions: capabilities.member("completions").isObject(),
-		ToolsListChanged:     tools.member("listChanged").isTrue(),
-		ResourcesListChanged: resources.member("listChanged").isTrue(),
-		PromptsListChanged:   prompts.member("listChanged").isTrue(),
+		Tools: wire.IsObject(tools), Resources: wire.IsObject(resources), Prompts: wire.IsObject(prompts),
+		Logging: wire.IsObject(wire.Field(capabilities, "logging")), Completions: wire.IsObject(wire.Field(capabilities, "completions")),
+		ToolsListChanged:     isTrue(wire.Field(tools, "listChanged")),
+		ResourcesListChanged: isTrue(wire.Field(resources, "listChanged")),
+		PromptsListChanged:   isTrue(wire.Field(prompts, "listChanged")),
 	}
 }
+
+func isTrue(v json.RawMessage) bool { return string(v) == "true" }
 
 // hostRefused returns an error if the server answers 403 only because of the
 // Host header.

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // readLists reads every list the server offers. Only tools/list can fail the
@@ -30,14 +32,14 @@ func (p *prober) readLists(ctx context.Context) error {
 // countList returns the length of a list, nil if it is not offered or could not
 // be read.
 func (p *prober) countList(ctx context.Context, offered bool, method, key string) *int32 {
-	if !offered || ctx.Err() != nil || p.wire.progress().exhausted {
+	if !offered || ctx.Err() != nil || p.transport.progress().exhausted {
 		if offered {
 			p.result.Unread = append(p.result.Unread, method)
 		}
 		return nil
 	}
 	var n int32
-	err := p.eachEntry(ctx, method, key, func(jsonValue) error {
+	err := p.eachEntry(ctx, method, key, func(json.RawMessage) error {
 		n++
 		return nil
 	})
@@ -49,7 +51,7 @@ func (p *prober) countList(ctx context.Context, offered bool, method, key string
 }
 
 // eachEntry calls visit for every entry of a list, page after page.
-func (p *prober) eachEntry(ctx context.Context, method, key string, visit func(jsonValue) error) error {
+func (p *prober) eachEntry(ctx context.Context, method, key string, visit func(json.RawMessage) error) error {
 	seen := map[[sha256.Size]byte]bool{}
 	cursor := ""
 	entries := 0
@@ -61,11 +63,11 @@ func (p *prober) eachEntry(ctx context.Context, method, key string, visit func(j
 		if err != nil {
 			return err
 		}
-		f, err := result.pick(key, "nextCursor")
-		if err != nil || !f[0].isArray() {
+		f, err := wire.Pick(result, key, "nextCursor")
+		if err != nil || !wire.IsArray(f[0]) {
 			return p.listFailure(method, fmt.Sprintf("its result has no list of %s.", key))
 		}
-		for entry := range f[0].elements() {
+		for entry := range wire.Elements(f[0]) {
 			if entries++; entries > p.limits.Entries {
 				return failure(TooLarge, nil, "The server's %s has more than %d entries.", method, p.limits.Entries)
 			}
@@ -76,7 +78,7 @@ func (p *prober) eachEntry(ctx context.Context, method, key string, visit func(j
 				return err
 			}
 		}
-		if cursor = f[1].text(maxCursorBytes + utf8.UTFMax); cursor == "" {
+		if cursor = wire.Text(f[1], maxCursorBytes+utf8.UTFMax); cursor == "" {
 			return nil
 		}
 		if len(cursor) > maxCursorBytes {
@@ -94,7 +96,7 @@ func (p *prober) eachEntry(ctx context.Context, method, key string, visit func(j
 const maxCursorBytes = 8 << 10
 
 // listPage returns one page of a list.
-func (p *prober) listPage(ctx context.Context, method, cursor string) (jsonValue, error) {
+func (p *prober) listPage(ctx context.Context, method, cursor string) (json.RawMessage, error) {
 	params := map[string]any{}
 	if cursor != "" {
 		params["cursor"] = cursor
@@ -141,8 +143,8 @@ func (p *prober) readTools(ctx context.Context) error {
 	var tools []listedTool
 	var count int32
 	names := map[string]bool{}
-	digests := newDigester(p.limits.DigestBytes)
-	err := p.eachEntry(ctx, "tools/list", "tools", func(entry jsonValue) error {
+	digests := NewDigester(p.limits.DigestBytes)
+	err := p.eachEntry(ctx, "tools/list", "tools", func(entry json.RawMessage) error {
 		tool, usable, err := readTool(digests, entry)
 		switch {
 		case err != nil:
@@ -165,20 +167,20 @@ func (p *prober) readTools(ctx context.Context) error {
 	p.result.ToolsTruncated = len(kept) < len(tools)
 	p.result.Tools = make([]Tool, len(kept))
 	for i, tool := range kept {
-		p.result.Tools[i] = Tool{Name: tool.name, Digest: "sha256:" + hex.EncodeToString(tool.digest[:])}
+		p.result.Tools[i] = Tool{Name: tool.name, Digest: digestText(tool.digest)}
 	}
 	return nil
 }
 
 // readTool returns false for a tool that no client can use. The only error is
-// errBudget.
-func readTool(digests *digester, entry jsonValue) (listedTool, bool, error) {
-	name := entry.member("name").text(maxToolNameBytes + utf8.UTFMax)
+// wire.ErrBudget.
+func readTool(digests *Digester, entry json.RawMessage) (listedTool, bool, error) {
+	name := wire.Text(wire.Field(entry, "name"), maxToolNameBytes+utf8.UTFMax)
 	if !ValidToolName(name) {
 		return listedTool{}, false, nil
 	}
 	digest, err := digests.tool(entry)
-	if errors.Is(err, errDuplicateKey) {
+	if errors.Is(err, wire.ErrDuplicateKey) {
 		return listedTool{}, false, nil
 	}
 	return listedTool{name: name, digest: digest}, true, err

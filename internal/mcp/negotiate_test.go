@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // picky is a server that takes requests in one stateless version only.
@@ -25,7 +27,7 @@ func picky(t *testing.T, version string) string {
 			return
 		}
 		answer := `{"jsonrpc":"2.0","id":ID,"result":{"supportedVersions":["VERSION","x y"],"capabilities":{}}}`
-		if r.Header.Get(headerVersion) != version {
+		if r.Header.Get(wire.HeaderVersion) != version {
 			w.WriteHeader(http.StatusBadRequest)
 			answer = `{"jsonrpc":"2.0","id":ID,"error":{"code":-32022,"message":"no","data":{"supported":["VERSION"]}}}`
 		}
@@ -68,7 +70,7 @@ func TestVersionsAreTidied(t *testing.T) {
 	if diff := cmp.Diff([]string{"DRAFT-2027.v1", "2026-07-28", "2024-11-05"}, tidyVersions(in)); diff != "" {
 		t.Errorf("versions (-want +got):\n%s", diff)
 	}
-	many := mustParse(t, `["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","18"]`)
+	many := json.RawMessage(`["1","2","3","4","5","6","7","8","9","10","11","12","13","14","15","16","17","18"]`)
 	if got := len(tidyVersions(textList(many))); got != maxVersions {
 		t.Errorf("%d versions kept", got)
 	}

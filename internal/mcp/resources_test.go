@@ -139,7 +139,7 @@ func clientGoroutines(t *testing.T) string {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for {
-		left := goroutinesWith("net/http.(*persistConn)", "net/http.(*Transport)", "mcp.(*prober)", "mcp.(*wire)")
+		left := goroutinesWith("net/http.(*persistConn)", "net/http.(*Transport)", "mcp.(*prober)", "mcp.(*transport)")
 		select {
 		case <-ctx.Done():
 			return left

@@ -1,31 +1,30 @@
 package mcp
 
 import (
+	"encoding/json"
+	"errors"
 	"strconv"
-	"strings"
+
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
-// JSON-RPC error codes that say something about the protocol version.
-const (
-	codeHeaderMismatch     = -32020
-	codeMissingCapability  = -32021
-	codeUnsupportedVersion = -32022
-)
+// errNotRPC is returned for JSON that is no message.
+var errNotRPC = errors.New("not a JSON-RPC 2.0 message")
 
 // rpcMessage is the envelope of one JSON-RPC 2.0 message. Its values are parts
 // of the text it was read from.
 type rpcMessage struct {
-	id     jsonValue // nil if absent
-	method jsonValue // nil for responses
-	result jsonValue // nil unless it is a result
-	err    *rpcError // nil unless it is an error
+	id     json.RawMessage // nil if absent
+	method json.RawMessage // nil for responses
+	result json.RawMessage // nil unless it is a result
+	err    *rpcError       // nil unless it is an error
 }
 
 // rpcError is the error of a JSON-RPC response.
 type rpcError struct {
 	code    int64
 	message string // cleaned, at most maxRPCMessageBytes
-	data    jsonValue
+	data    json.RawMessage
 }
 
 // maxRPCMessageBytes is how much of a server's error message is shown.
@@ -38,19 +37,14 @@ var envelopeKeys = []string{"jsonrpc", "id", "method", "params", "result", "erro
 // that differs from a known one only in case, makes a message that two readers
 // understand differently, and is refused.
 func parseMessage(data []byte, limits Limits) (rpcMessage, error) {
-	v, err := parseJSON(data, limits)
+	v, err := wire.CheckSyntax(data, wire.Limits{Bytes: len(data), Depth: limits.Depth, Members: limits.Members})
 	if err != nil {
 		return rpcMessage{}, err
 	}
-	if !v.isObject() {
+	if !wire.IsObject(v) || wire.Misspelt(v, envelopeKeys...) {
 		return rpcMessage{}, errNotRPC
 	}
-	for key := range v.members() {
-		if len(key) <= maxFoldedKeyBytes && misspelt(key.text(maxFoldedKeyBytes)) {
-			return rpcMessage{}, errNotRPC
-		}
-	}
-	f, err := v.pick(envelopeKeys...)
+	f, err := wire.Pick(v, envelopeKeys...)
 	if err != nil {
 		return rpcMessage{}, err
 	}
@@ -63,62 +57,50 @@ func parseMessage(data []byte, limits Limits) (rpcMessage, error) {
 	return m, checkEnvelope(f[0], m)
 }
 
-// maxFoldedKeyBytes is longer than any envelope key however it is escaped.
-const maxFoldedKeyBytes = 64
-
-func misspelt(key string) bool {
-	for _, known := range envelopeKeys {
-		if key != known && strings.EqualFold(key, known) {
-			return true
-		}
-	}
-	return false
-}
-
 // checkEnvelope demands a request, a notification, a result or an error, and
 // nothing in between.
-func checkEnvelope(version jsonValue, m rpcMessage) error {
-	if !version.isText() || !version.textIs("2.0") {
+func checkEnvelope(version json.RawMessage, m rpcMessage) error {
+	if !wire.TextIs(version, "2.0") {
 		return errNotRPC
 	}
 	kinds := 0
-	for _, present := range []bool{m.method.isText(), m.result != nil, m.err != nil} {
+	for _, present := range []bool{wire.IsText(m.method), m.result != nil, m.err != nil} {
 		if present {
 			kinds++
 		}
 	}
-	if kinds != 1 || m.method != nil && !m.method.isText() {
+	if kinds != 1 || m.method != nil && !wire.IsText(m.method) {
 		return errNotRPC
 	}
 	return nil
 }
 
-func parseRPCError(v jsonValue) (*rpcError, error) {
-	f, err := v.pick("code", "message", "data")
+func parseRPCError(v json.RawMessage) (*rpcError, error) {
+	f, err := wire.Pick(v, "code", "message", "data")
 	if err != nil {
 		return nil, err
 	}
 	code, err := strconv.ParseInt(string(f[0]), 10, 64)
-	if err != nil || !f[1].isText() {
+	if err != nil || !wire.IsText(f[1]) {
 		return nil, errNotRPC
 	}
-	return &rpcError{code: code, message: cleanLine(f[1].text(4*maxRPCMessageBytes), maxRPCMessageBytes), data: f[2]}, nil
+	return &rpcError{code: code, message: cleanLine(wire.Text(f[1], 4*maxRPCMessageBytes), maxRPCMessageBytes), data: f[2]}, nil
 }
 
 // supported returns the protocol versions a refusal lists in data.supported.
 func (e *rpcError) supported() []string {
-	return textList(e.data.member("supported"))
+	return textList(wire.Field(e.data, "supported"))
 }
 
 // textList returns the strings of an array, as many as a list of protocol
 // versions may have.
-func textList(v jsonValue) []string {
+func textList(v json.RawMessage) []string {
 	var out []string
-	for element := range v.elements() {
+	for element := range wire.Elements(v) {
 		if len(out) == maxVersions {
 			break
 		}
-		if s := element.text(64); s != "" {
+		if s := wire.Text(element, 64); s != "" {
 			out = append(out, s)
 		}
 	}

@@ -3,6 +3,8 @@ package mcp
 import (
 	"errors"
 	"testing"
+
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 func TestEnvelopes(t *testing.T) {
@@ -36,8 +38,8 @@ func TestEnvelopes(t *testing.T) {
 		"key in capitals":       {`{"jsonrpc":"2.0","id":7,"result":{},"Method":"x"}`, errNotRPC, false, false},
 		"escaped, in capitals":  {`{"jsonrpc":"2.0","id":7,"result":{},"\u004dethod":"x"}`, errNotRPC, false, false},
 		"Kelvin sign":           {`{"jsonrpc":"2.0","id":7,"re\u017fult":{}}`, errNotRPC, false, false},
-		"id twice":              {`{"jsonrpc":"2.0","id":8,"result":{},"\u0069d":7}`, errDuplicateKey, false, false},
-		"error code twice":      {`{"jsonrpc":"2.0","id":7,"error":{"code":1,"code":2,"message":"m"}}`, errDuplicateKey, false, false},
+		"id twice":              {`{"jsonrpc":"2.0","id":8,"result":{},"\u0069d":7}`, wire.ErrDuplicateKey, false, false},
+		"error code twice":      {`{"jsonrpc":"2.0","id":7,"error":{"code":1,"code":2,"message":"m"}}`, wire.ErrDuplicateKey, false, false},
 		"batch":                 {`[{"jsonrpc":"2.0","id":7,"result":{}}]`, errNotRPC, false, false},
 	}
 	for name, tc := range cases {
@@ -53,4 +55,19 @@ func TestEnvelopes(t *testing.T) {
 			t.Errorf("%s: answers %v, refuses %v", name, m.answers(7), m.refuses())
 		}
 	}
+}
+
+func FuzzEnvelope(f *testing.F) {
+	for _, seed := range []string{
+		`{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"a"}]}}`, `{"jsonrpc":"2.0","error":{"code":1,"message":"\ud800","data":{"supported":["x"]}}}`,
+		`{"\u0069d":[],"Method":"x"}`, `[]`, `{"a":1,}`, "",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		m, err := parseMessage(data, DefaultLimits())
+		if err == nil && m.err != nil && (len(m.err.message) > maxRPCMessageBytes || len(m.err.supported()) > maxVersions) {
+			t.Fatalf("more of %q is kept than allowed", data)
+		}
+	})
 }

@@ -10,14 +10,14 @@ import (
 	"sync"
 )
 
-// errTotalBytes is returned by the connections of a wire once the server has
+// errTotalBytes is returned by the connections of a transport once the server has
 // sent more than Limits.TotalBytes.
 var errTotalBytes = errors.New("the server sent more than allowed in total")
 
-// wire is the transport of one Probe or Check. It makes connections of its own
+// transport is the transport of one Probe or Check. It makes connections of its own
 // and leaves none behind, counts what they read, and remembers how
 // far a request came, since the errors of net/http do not tell.
-type wire struct {
+type transport struct {
 	http   *http.Transport
 	limits Limits
 
@@ -28,8 +28,8 @@ type wire struct {
 	tlsErr   error // how the last TLS handshake failed
 }
 
-// errWireClosed is the error of a dial that was still going on at the end.
-var errWireClosed = errors.New("the probe is over")
+// errTransportClosed is the error of a dial that was still going on at the end.
+var errTransportClosed = errors.New("the probe is over")
 
 // dialError marks the error of a dial.
 type dialError struct{ err error }
@@ -37,10 +37,10 @@ type dialError struct{ err error }
 func (e *dialError) Error() string { return "dial: " + e.err.Error() }
 func (e *dialError) Unwrap() error { return e.err }
 
-// newWire takes DialContext and TLSClientConfig of base, and nothing else: no
+// newTransport takes DialContext and TLSClientConfig of base, and nothing else: no
 // proxy, no compression, no idle connection of somebody else. HTTP/1.1 only.
-func newWire(base *http.Transport, limits Limits) *wire {
-	w := &wire{limits: limits}
+func newTransport(base *http.Transport, limits Limits) *transport {
+	t := &transport{limits: limits}
 	dial := (&net.Dialer{}).DialContext
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if base != nil && base.DialContext != nil {
@@ -52,9 +52,9 @@ func newWire(base *http.Transport, limits Limits) *wire {
 	config.NextProtos = []string{"http/1.1"}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
-	w.http = &http.Transport{
+	t.http = &http.Transport{
 		DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return w.dial(ctx, dial, network, address)
+			return t.dial(ctx, dial, network, address)
 		},
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    limits.Connect,
@@ -63,46 +63,46 @@ func newWire(base *http.Transport, limits Limits) *wire {
 		MaxResponseHeaderBytes: limits.HeaderBytes,
 		MaxIdleConns:           2,
 	}
-	return w
+	return t
 }
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-func (w *wire) dial(ctx context.Context, dial dialFunc, network, address string) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, w.limits.Connect)
+func (t *transport) dial(ctx context.Context, dial dialFunc, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.limits.Connect)
 	defer cancel()
 	conn, err := dial(ctx, network, address)
 	if err != nil {
 		return nil, &dialError{err: err}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.closed {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
 		// net/http would keep it for a request to come.
-		return nil, errors.Join(&dialError{err: errWireClosed}, conn.Close())
+		return nil, errors.Join(&dialError{err: errTransportClosed}, conn.Close())
 	}
-	return &countedConn{Conn: conn, wire: w}, nil
+	return &countedConn{Conn: conn, transport: t}, nil
 }
 
 // close ends all connections: none is in use by then.
-func (w *wire) close() {
-	w.mu.Lock()
-	w.closed = true
-	w.mu.Unlock()
-	w.http.CloseIdleConnections()
+func (t *transport) close() {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.http.CloseIdleConnections()
 }
 
 // roundTrip sends one request. Redirects are answers like any other.
-func (w *wire) roundTrip(req *http.Request) (*http.Response, error) {
-	w.mu.Lock()
-	w.received, w.tlsErr = 0, nil
-	w.mu.Unlock()
+func (t *transport) roundTrip(req *http.Request) (*http.Response, error) {
+	t.mu.Lock()
+	t.received, t.tlsErr = 0, nil
+	t.mu.Unlock()
 	trace := &httptrace.ClientTrace{TLSHandshakeDone: func(_ tls.ConnectionState, err error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.tlsErr = err
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.tlsErr = err
 	}}
-	return w.http.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
+	return t.http.RoundTrip(req.WithContext(httptrace.WithClientTrace(req.Context(), trace)))
 }
 
 // progress is how far a failed request came.
@@ -112,31 +112,31 @@ type progress struct {
 	exhausted bool // more than Limits.TotalBytes was sent
 }
 
-func (w *wire) progress() progress {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return progress{tlsErr: w.tlsErr, received: w.received, exhausted: w.total > w.limits.TotalBytes}
+func (t *transport) progress() progress {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return progress{tlsErr: t.tlsErr, received: t.received, exhausted: t.total > t.limits.TotalBytes}
 }
 
 // count adds n bytes read, and reports whether more may be read.
-func (w *wire) count(n int) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.total += int64(n)
-	w.received += int64(n)
-	return w.total <= w.limits.TotalBytes
+func (t *transport) count(n int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.total += int64(n)
+	t.received += int64(n)
+	return t.total <= t.limits.TotalBytes
 }
 
-// countedConn is a connection of a wire.
+// countedConn is a connection of a transport.
 type countedConn struct {
 	net.Conn
 
-	wire *wire
+	transport *transport
 }
 
 func (c *countedConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if !c.wire.count(n) {
+	if !c.transport.count(n) {
 		return 0, errTotalBytes
 	}
 	return n, err

@@ -1,0 +1,91 @@
+package table
+
+import "time"
+
+// Status is what a gateway learned, served as JSON under /status for the operator. It carries error classes, never texts
+// that a backend wrote.
+type Status struct {
+	// Revision is the table in use.
+	Revision string `json:"revision,omitempty"`
+	// TableError says why a newer table was refused; the one in use serves on.
+	TableError string `json:"tableError,omitempty"`
+	// GatewayVersion is the build.
+	GatewayVersion string `json:"gatewayVersion"`
+	// Formats are the table formats this build reads.
+	Formats []int `json:"formats"`
+	// Draining is true once the gateway was told to stop.
+	Draining bool            `json:"draining,omitempty"`
+	Backends []BackendStatus `json:"backends"`
+}
+
+// BackendState is how a backend does.
+type BackendState string
+
+const (
+	// BackendUnknown has not been asked yet.
+	BackendUnknown BackendState = "Unknown"
+	// BackendReady answered MCP.
+	BackendReady BackendState = "Ready"
+	// BackendFailed did not, lately; its last catalog is served on while calls fail.
+	BackendFailed BackendState = "Failed"
+)
+
+// BackendStatus is what is known of one backend.
+type BackendStatus struct {
+	Name  string       `json:"name"`
+	State BackendState `json:"state"`
+	// ErrorClass is why State is BackendFailed: "DNS", "Connect", "TLS", "Timeout", "Unauthorized", "Forbidden", "NotFound",
+	// "NotMCP", "ServerError", "ChildExited", "ChildSilent", "TooLarge"; of a Toolset also "Denied" (its address may not be dialled),
+	// "Definition" (the file that holds its tools is not as expected) and "Statement" (the database refuses its statement).
+	ErrorClass string `json:"errorClass,omitempty"`
+	// Since is when State last changed.
+	Since time.Time `json:"since,omitzero"`
+	// ProtocolVersions are what it speaks, newest first.
+	ProtocolVersions []string `json:"protocolVersions,omitempty"`
+	ServerName       string   `json:"serverName,omitempty"`
+	ServerVersion    string   `json:"serverVersion,omitempty"`
+	// CatalogDigest covers all its tools, prompts and resources.
+	CatalogDigest string       `json:"catalogDigest,omitempty"`
+	Tools         []ToolStatus `json:"tools,omitempty"`
+	PromptCount   int          `json:"promptCount,omitempty"`
+	ResourceCount int          `json:"resourceCount,omitempty"`
+	// Child is set for a stdio backend.
+	Child *ChildStatus `json:"child,omitempty"`
+}
+
+// ToolVerdict is what became of a backend's tool.
+type ToolVerdict string
+
+const (
+	// ToolServed is listed and can be called.
+	ToolServed ToolVerdict = "Served"
+	// ToolDenied is held back by policy.
+	ToolDenied ToolVerdict = "Denied"
+	// ToolConflict has a name that another backend offers too: neither is served.
+	ToolConflict ToolVerdict = "Conflict"
+	// ToolInvalid breaks the rules for names or schemas.
+	ToolInvalid ToolVerdict = "Invalid"
+)
+
+// ToolStatus is one tool of a backend.
+type ToolStatus struct {
+	// Name is what clients see, Original what the backend says.
+	Name     string      `json:"name"`
+	Original string      `json:"original"`
+	Digest   string      `json:"digest"`
+	Verdict  ToolVerdict `json:"verdict"`
+	// Reason says which rule denied it, what it conflicts with, or what is wrong with it.
+	Reason string `json:"reason,omitempty"`
+}
+
+// ChildStatus is how the processes of a stdio backend do.
+type ChildStatus struct {
+	// Running is how many run.
+	Running int `json:"running"`
+	// Restarts counts starts that followed an unwanted end.
+	Restarts int `json:"restarts"`
+	// LastExit is how the last one ended: "exit status 1", "signal: killed"; empty if none did.
+	LastExit string `json:"lastExit,omitempty"`
+	// NoiseLines counts lines on stdout that were not MCP.
+	NoiseLines int64 `json:"noiseLines,omitempty"`
+}

@@ -3,6 +3,7 @@ package cel
 // meantStorage is what a rule of storage, TLS, transports or metadata might refuse by mistake.
 var meantStorage = []accepted{
 	{"a server of events", "spec: {transport: SSE, path: /events/sse}"},
+	{"a server of events with probes beside its stream", "spec: {transport: SSE, path: /events, probes: {readiness: {path: /sse}, liveness: {path: /events2}}}"},
 	{"a server of standard input and output", "spec: {transport: Stdio, command: [node, server.js], args: [--verbose]}"},
 	{"a bridge with timings for its probes", "spec: {transport: Stdio, command: [a], probes: {readiness: {periodSeconds: 5}, liveness: {}, startup: {}}}"},
 	{"port 8088 without a bridge", "spec: {port: 8088}"},
@@ -41,6 +42,9 @@ var refusedTransports = []refused{
 	{"a bridge has its own readiness", "spec: {transport: Stdio, command: [a], probes: {readiness: {path: /}}}", "spec", "has health checks of its own"},
 	{"a bridge has its own liveness", "spec: {transport: Stdio, command: [a], probes: {liveness: {path: /}}}", "spec", "has health checks of its own"},
 	{"a bridge has its own start", "spec: {transport: Stdio, command: [a], probes: {startup: {path: /}}}", "spec", "has health checks of its own"},
+	{"an event stream is no readiness", "spec: {transport: SSE, probes: {readiness: {path: /sse}}}", "spec", "must not be that of the event stream"},
+	{"an event stream is no liveness", "spec: {transport: SSE, path: /e, probes: {liveness: {path: '/e?a=b'}}}", "spec", "must not be that of the event stream"},
+	{"an event stream is no start", "spec: {transport: SSE, probes: {startup: {path: /sse}}}", "spec", "must not be that of the event stream"},
 	{"a Secret is not mounted where the bridge is", "spec: {secretRefs: [{name: a, mountPath: /mcp-bridge}]}", "spec.secretRefs[].mountPath", "must not hide"},
 	{
 		"a certificate is verified or it is not", "spec: {tls: {caSecretRef: {name: a}, insecureSkipVerify: true}}",

@@ -8,7 +8,8 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
-var errNoGatewayImage = errors.New("A Stdio server needs the bridge, and this operator was started without --gateway-image " + //nolint:staticcheck // ST1005: a sentence in a condition
+//nolint:staticcheck // ST1005: a sentence in a condition
+var errNoGatewayImage = errors.New("A Stdio server needs the bridge, and this operator was started without --gateway-image " +
 	"(environment variable MCP_OPERATOR_GATEWAY_IMAGE): whoever runs the operator has to set it")
 
 // chooseGateway records in the status which gateway image the pods of a Stdio server get. The image stays what it is while the

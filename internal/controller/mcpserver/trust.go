@@ -90,7 +90,8 @@ func (r *references) authorities(ctx context.Context, server *mcpv1alpha1.MCPSer
 		err = r.content.Get(ctx, ca.secret, secret)
 	}
 	if apierrors.IsNotFound(err) {
-		return ca, invalidAuthorities("Secret '%s' (tls.caSecretRef) not found in namespace '%s': create it, and the server goes on by itself", ref.Name, server.Namespace)
+		return ca, invalidAuthorities("Secret '%s' (tls.caSecretRef) not found in namespace '%s': create it, and the server goes on by itself",
+			ref.Name, server.Namespace)
 	}
 	if err != nil {
 		return ca, fmt.Errorf("read Secret %s: %w", ca.secret, err)

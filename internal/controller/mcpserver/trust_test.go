@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -26,6 +25,9 @@ func secure(asked mcpv1alpha1.ServerTLS) *mcpv1alpha1.MCPServer {
 	return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Spec.TLS = &asked })
 }
 
+// privateKeyPEM is what must never be quoted.
+const privateKeyPEM = "-----BEGIN EC PRIVATE KEY-----\nc2VjcmV0IG9mIHRoZSBzZXJ2ZXI=\n-----END EC PRIVATE KEY-----\n" //nolint:gosec // G101: no key
+
 func trusting(name string) mcpv1alpha1.ServerTLS {
 	return mcpv1alpha1.ServerTLS{CASecretRef: &mcpv1alpha1.SecretKey{ObjectName: mcpv1alpha1.ObjectName{Name: name}}}
 }
@@ -37,7 +39,7 @@ func (s *store) reconciler(profile func(*tls.Config)) *Reconciler {
 
 func TestAuthoritiesThatCannotBeUsedAreInvalidAndTellWhatTheyAre(t *testing.T) {
 	t.Parallel()
-	ca, key := makeAuthority(t, "ca"), privateKeyPEM(t)
+	ca, key := mcptest.NewAuthority(t, "ca"), privateKeyPEM
 	otherKey := trusting("ca")
 	otherKey.CASecretRef.Key = "bundle.pem"
 	tests := map[string]struct {
@@ -45,15 +47,15 @@ func TestAuthoritiesThatCannotBeUsedAreInvalidAndTellWhatTheyAre(t *testing.T) {
 		asked  mcpv1alpha1.ServerTLS
 		want   string
 	}{
-		"good ones":         {secret("ca", "ca.crt", ca.pem), trusting("ca"), ""},
-		"several":           {secret("ca", "ca.crt", ca.pem+makeAuthority(t, "b").pem), trusting("ca"), ""},
-		"under another key": {secret("ca", "bundle.pem", ca.pem), otherKey, ""},
+		"good ones":         {secret("ca", "ca.crt", ca.PEM), trusting("ca"), ""},
+		"several":           {secret("ca", "ca.crt", ca.PEM+mcptest.NewAuthority(t, "b").PEM), trusting("ca"), ""},
+		"under another key": {secret("ca", "bundle.pem", ca.PEM), otherKey, ""},
 		"no Secret": {
 			secret("other"), trusting("ca"),
 			"Secret 'ca' (tls.caSecretRef) not found in namespace 'team': create it, and the server goes on by itself",
 		},
 		"no such key": {
-			secret("ca", "tls.crt", ca.pem), trusting("ca"),
+			secret("ca", "tls.crt", ca.PEM), trusting("ca"),
 			"Secret 'ca' (tls.caSecretRef) in namespace 'team' has no key 'ca.crt': add it, and the server goes on by itself",
 		},
 		"nothing under it": {secret("ca", "ca.crt", ""), trusting("ca"), "contains no valid PEM certificates: it is empty"},
@@ -111,8 +113,8 @@ func (failing) Get(context.Context, client.ObjectKey, client.Object, ...client.G
 
 func TestAuthoritiesAreReadOnceAVersionAndHaveAnotherIdOnlyWithOtherCertificates(t *testing.T) {
 	t.Parallel()
-	first, second := makeAuthority(t, "first"), makeAuthority(t, "second")
-	s := makeStore(t, secret("ca", "ca.crt", first.pem))
+	first, second := mcptest.NewAuthority(t, "first"), mcptest.NewAuthority(t, "second")
+	s := makeStore(t, secret("ca", "ca.crt", first.PEM))
 	r, server := s.reconciler(nil), secure(trusting("ca"))
 	id := func() (id string, reads int) {
 		t.Helper()
@@ -145,7 +147,7 @@ func TestAuthoritiesAreReadOnceAVersionAndHaveAnotherIdOnlyWithOtherCertificates
 	if again, _ := id(); again != before {
 		t.Error("other metadata has another id: the server would be verified anew for nothing")
 	}
-	edit(func(live *corev1.Secret) { live.Data["ca.crt"] = []byte(second.pem) })
+	edit(func(live *corev1.Secret) { live.Data["ca.crt"] = []byte(second.PEM) })
 	if rotated, _ := id(); rotated == before {
 		t.Error("other certificates have the same id: the server would not be verified anew")
 	}
@@ -157,7 +159,7 @@ func TestAuthoritiesAreReadOnceAVersionAndHaveAnotherIdOnlyWithOtherCertificates
 
 func TestAuthoritiesRollNoPodAndWakeTheServer(t *testing.T) {
 	t.Parallel()
-	s := makeStore(t, secret("ca", "ca.crt", makeAuthority(t, "ca").pem))
+	s := makeStore(t, secret("ca", "ca.crt", mcptest.NewAuthority(t, "ca").PEM))
 	server := secure(trusting("ca"))
 	if hash, read := s.hash(server); hash != "" || read != nil {
 		t.Errorf("the hash of what pods read is %q, after reading %v", hash, read)
@@ -184,40 +186,37 @@ func TestAProfileMayDemandMoreOfTLSAndNeverLess(t *testing.T) {
 
 func TestACertificateIsVerifiedForTheServicesNameAtThePodsAddress(t *testing.T) {
 	t.Parallel()
-	ours, theirs := makeAuthority(t, "ours"), makeAuthority(t, "theirs")
+	ours, theirs := mcptest.NewAuthority(t, "ours"), mcptest.NewAuthority(t, "theirs")
 	tests := map[string]struct {
 		certificate tls.Certificate
 		asked       mcpv1alpha1.ServerTLS
 		old         bool // the server speaks TLS 1.1 at most
 		want        mcp.Reason
 	}{
-		"a chain to the authority that is trusted":  {certificate: ours.certificate(serviceName), asked: trusting("ca")},
-		"another authority":                         {certificate: theirs.certificate(serviceName), asked: trusting("ca"), want: mcp.TLSFailed},
-		"another name":                              {certificate: ours.certificate("demo-svc"), asked: trusting("ca"), want: mcp.TLSFailed},
-		"an authority that the world does not know": {certificate: ours.certificate(serviceName), want: mcp.TLSFailed},
-		"anybody, said aloud":                       {certificate: theirs.certificate("x"), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}},
+		"a chain to the authority that is trusted":  {certificate: ours.Certificate(serviceName), asked: trusting("ca")},
+		"another authority":                         {certificate: theirs.Certificate(serviceName), asked: trusting("ca"), want: mcp.TLSFailed},
+		"another name":                              {certificate: ours.Certificate("demo-svc"), asked: trusting("ca"), want: mcp.TLSFailed},
+		"an authority that the world does not know": {certificate: ours.Certificate(serviceName), want: mcp.TLSFailed},
+		"anybody, said aloud":                       {certificate: theirs.Certificate("x"), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}},
 		"an old TLS, even if anybody will do": {
-			certificate: ours.certificate(serviceName), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}, old: true, want: mcp.TLSFailed,
+			certificate: ours.Certificate(serviceName), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}, old: true, want: mcp.TLSFailed,
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listening := httptest.NewUnstartedServer(mcptest.Modern(nil))
-			listening.TLS = &tls.Config{Certificates: []tls.Certificate{tt.certificate}, MinVersion: tls.VersionTLS10} //nolint:gosec // G402: an old server
+			config := &tls.Config{Certificates: []tls.Certificate{tt.certificate}, MinVersion: tls.VersionTLS10} //nolint:gosec // G402: an old server
 			if tt.old {
-				listening.TLS.MaxVersion = tls.VersionTLS11
+				config.MaxVersion = tls.VersionTLS11
 			}
-			listening.Config.ErrorLog = nil
-			listening.StartTLS()
-			t.Cleanup(listening.Close)
-			r := makeStore(t, secret("ca", "ca.crt", ours.pem)).reconciler(func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 })
+			listening := mcptest.ServeTLSAs(t, config, mcptest.Modern(nil))
+			r := makeStore(t, secret("ca", "ca.crt", ours.PEM)).reconciler(func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 })
 			trusted, err := r.trust(t.Context(), secure(tt.asked))
 			if err != nil {
 				t.Fatal(err)
 			}
 			transport := &http.Transport{TLSClientConfig: trusted.config, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, network, listening.Listener.Addr().String())
+				return (&net.Dialer{}).DialContext(ctx, network, listening.Address())
 			}}
 			_, err = (&mcp.Client{}).Probe(t.Context(), mcp.Target{URL: "https://192.0.2.1:8080/mcp", Host: serviceName, Transport: transport})
 			if got := mcp.ReasonOf(err); got != tt.want {

@@ -46,9 +46,11 @@ func TestTheGatewayRevisionFollowsThePodsAndNotTheImage(t *testing.T) {
 func TestTheEndpointFollowsTransportAndTLS(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*mcpv1alpha1.MCPServer){
-		"http://demo-svc.mcp-system.svc.cluster.local:8080/mcp":  func(*mcpv1alpha1.MCPServer) {},
-		"http://demo-svc.mcp-system.svc.cluster.local:8080/sse":  func(s *mcpv1alpha1.MCPServer) { s.Spec.Transport = mcpv1alpha1.TransportSSE },
-		"http://demo-svc.mcp-system.svc.cluster.local:9000/mcp":  func(s *mcpv1alpha1.MCPServer) { s.Spec.Transport, s.Spec.Port = mcpv1alpha1.TransportStdio, 9000 },
+		"http://demo-svc.mcp-system.svc.cluster.local:8080/mcp": func(*mcpv1alpha1.MCPServer) {},
+		"http://demo-svc.mcp-system.svc.cluster.local:8080/sse": func(s *mcpv1alpha1.MCPServer) { s.Spec.Transport = mcpv1alpha1.TransportSSE },
+		"http://demo-svc.mcp-system.svc.cluster.local:9000/mcp": func(s *mcpv1alpha1.MCPServer) {
+			s.Spec.Transport, s.Spec.Port = mcpv1alpha1.TransportStdio, 9000
+		},
 		"https://demo-svc.mcp-system.svc.cluster.local:8080/mcp": func(s *mcpv1alpha1.MCPServer) { s.Spec.TLS = &mcpv1alpha1.ServerTLS{} },
 		"https://demo-svc.mcp-system.svc.cluster.local:8080/e": func(s *mcpv1alpha1.MCPServer) {
 			s.Spec.Transport, s.Spec.TLS, s.Spec.Path = mcpv1alpha1.TransportSSE, &mcpv1alpha1.ServerTLS{}, "/e"

@@ -103,7 +103,8 @@ func (r *references) authorities(ctx context.Context, server *mcpv1alpha1.MCPSer
 	}
 	ca.pool = x509.NewCertPool()
 	if !ca.pool.AppendCertsFromPEM(content) {
-		return ca, invalidAuthorities("Key '%s' of Secret '%s' (tls.caSecretRef) contains no valid PEM certificates: %s", ca.key, ref.Name, whyNoCertificate(content))
+		return ca, invalidAuthorities("Key '%s' of Secret '%s' (tls.caSecretRef) contains no valid PEM certificates: %s",
+			ca.key, ref.Name, whyNoCertificate(content))
 	}
 	mac := hmac.New(sha256.New, r.key)
 	write(mac, content)

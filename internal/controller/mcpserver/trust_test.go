@@ -26,10 +26,10 @@ func secure(asked mcpv1alpha1.ServerTLS) *mcpv1alpha1.MCPServer {
 }
 
 // privateKeyPEM is what must never be quoted.
-const privateKeyPEM = "-----BEGIN EC PRIVATE KEY-----\nc2VjcmV0IG9mIHRoZSBzZXJ2ZXI=\n-----END EC PRIVATE KEY-----\n" //nolint:gosec // G101: no key
+const privateKeyPEM = "-----BEGIN EC PRIVATE KEY-----\nc2VjcmV0IG9mIHRoZSBzZXJ2ZXI=\n-----END EC PRIVATE KEY-----\n"
 
-func trusting(name string) mcpv1alpha1.ServerTLS {
-	return mcpv1alpha1.ServerTLS{CASecretRef: &mcpv1alpha1.SecretKey{ObjectName: mcpv1alpha1.ObjectName{Name: name}}}
+func trusting() mcpv1alpha1.ServerTLS {
+	return mcpv1alpha1.ServerTLS{CASecretRef: &mcpv1alpha1.SecretKey{ObjectName: mcpv1alpha1.ObjectName{Name: "ca"}}}
 }
 
 // reconciler returns a Reconciler over the store.
@@ -40,32 +40,32 @@ func (s *store) reconciler(profile func(*tls.Config)) *Reconciler {
 func TestAuthoritiesThatCannotBeUsedAreInvalidAndTellWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	ca, key := mcptest.NewAuthority(t, "ca"), privateKeyPEM
-	otherKey := trusting("ca")
+	otherKey := trusting()
 	otherKey.CASecretRef.Key = "bundle.pem"
 	tests := map[string]struct {
 		secret *corev1.Secret
 		asked  mcpv1alpha1.ServerTLS
 		want   string
 	}{
-		"good ones":         {secret("ca", "ca.crt", ca.PEM), trusting("ca"), ""},
-		"several":           {secret("ca", "ca.crt", ca.PEM+mcptest.NewAuthority(t, "b").PEM), trusting("ca"), ""},
+		"good ones":         {secret("ca", "ca.crt", ca.PEM), trusting(), ""},
+		"several":           {secret("ca", "ca.crt", ca.PEM+mcptest.NewAuthority(t, "b").PEM), trusting(), ""},
 		"under another key": {secret("ca", "bundle.pem", ca.PEM), otherKey, ""},
 		"no Secret": {
-			secret("other"), trusting("ca"),
+			secret("other"), trusting(),
 			"Secret 'ca' (tls.caSecretRef) not found in namespace 'team': create it, and the server goes on by itself",
 		},
 		"no such key": {
-			secret("ca", "tls.crt", ca.PEM), trusting("ca"),
+			secret("ca", "tls.crt", ca.PEM), trusting(),
 			"Secret 'ca' (tls.caSecretRef) in namespace 'team' has no key 'ca.crt': add it, and the server goes on by itself",
 		},
-		"nothing under it": {secret("ca", "ca.crt", ""), trusting("ca"), "contains no valid PEM certificates: it is empty"},
+		"nothing under it": {secret("ca", "ca.crt", ""), trusting(), "contains no valid PEM certificates: it is empty"},
 		"no PEM": {
-			secret("ca", "ca.crt", "MIIB"), trusting("ca"),
+			secret("ca", "ca.crt", "MIIB"), trusting(),
 			"contains no valid PEM certificates: it does not hold a -----BEGIN CERTIFICATE----- block",
 		},
-		"a private key": {secret("ca", "ca.crt", key), trusting("ca"), "contains no valid PEM certificates: its first block is not a CERTIFICATE"},
+		"a private key": {secret("ca", "ca.crt", key), trusting(), "contains no valid PEM certificates: its first block is not a CERTIFICATE"},
 		"a broken one": {
-			secret("ca", "ca.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), trusting("ca"),
+			secret("ca", "ca.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), trusting(),
 			"what its CERTIFICATE block holds is not an X.509 certificate",
 		},
 		"the world's":      {secret("other"), mcpv1alpha1.ServerTLS{}, ""},
@@ -97,7 +97,7 @@ func TestAuthoritiesThatCannotBeReadAreNoErrorOfTheUser(t *testing.T) {
 	s := makeStore(t, secret("ca", "ca.crt", "x"))
 	r := s.reconciler(nil)
 	r.refs = newReferences(s, failing{s.Client}, nil)
-	_, err := r.trust(t.Context(), secure(trusting("ca")))
+	_, err := r.trust(t.Context(), secure(trusting()))
 	var invalid *ValidationError
 	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &invalid) {
 		t.Errorf("got %v, want the deadline", err)
@@ -115,7 +115,7 @@ func TestAuthoritiesAreReadOnceAVersionAndHaveAnotherIdOnlyWithOtherCertificates
 	t.Parallel()
 	first, second := mcptest.NewAuthority(t, "first"), mcptest.NewAuthority(t, "second")
 	s := makeStore(t, secret("ca", "ca.crt", first.PEM))
-	r, server := s.reconciler(nil), secure(trusting("ca"))
+	r, server := s.reconciler(nil), secure(trusting())
 	id := func() (id string, reads int) {
 		t.Helper()
 		s.read = nil
@@ -160,7 +160,7 @@ func TestAuthoritiesAreReadOnceAVersionAndHaveAnotherIdOnlyWithOtherCertificates
 func TestAuthoritiesRollNoPodAndWakeTheServer(t *testing.T) {
 	t.Parallel()
 	s := makeStore(t, secret("ca", "ca.crt", mcptest.NewAuthority(t, "ca").PEM))
-	server := secure(trusting("ca"))
+	server := secure(trusting())
 	if hash, read := s.hash(server); hash != "" || read != nil {
 		t.Errorf("the hash of what pods read is %q, after reading %v", hash, read)
 	}
@@ -193,9 +193,9 @@ func TestACertificateIsVerifiedForTheServicesNameAtThePodsAddress(t *testing.T) 
 		old         bool // the server speaks TLS 1.1 at most
 		want        mcp.Reason
 	}{
-		"a chain to the authority that is trusted":  {certificate: ours.Certificate(serviceName), asked: trusting("ca")},
-		"another authority":                         {certificate: theirs.Certificate(serviceName), asked: trusting("ca"), want: mcp.TLSFailed},
-		"another name":                              {certificate: ours.Certificate("demo-svc"), asked: trusting("ca"), want: mcp.TLSFailed},
+		"a chain to the authority that is trusted":  {certificate: ours.Certificate(serviceName), asked: trusting()},
+		"another authority":                         {certificate: theirs.Certificate(serviceName), asked: trusting(), want: mcp.TLSFailed},
+		"another name":                              {certificate: ours.Certificate("demo-svc"), asked: trusting(), want: mcp.TLSFailed},
 		"an authority that the world does not know": {certificate: ours.Certificate(serviceName), want: mcp.TLSFailed},
 		"anybody, said aloud":                       {certificate: theirs.Certificate("x"), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}},
 		"an old TLS, even if anybody will do": {
@@ -205,7 +205,7 @@ func TestACertificateIsVerifiedForTheServicesNameAtThePodsAddress(t *testing.T) 
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			config := &tls.Config{Certificates: []tls.Certificate{tt.certificate}, MinVersion: tls.VersionTLS10} //nolint:gosec // G402: an old server
+			config := &tls.Config{Certificates: []tls.Certificate{tt.certificate}, MinVersion: tls.VersionTLS10}
 			if tt.old {
 				config.MaxVersion = tls.VersionTLS11
 			}
@@ -250,8 +250,10 @@ func TestACertificateThatIsNotVerifiedIsTold(t *testing.T) {
 		}
 		return list
 	}
-	want := []news{{"Warning", "InsecureTLS", "ConfigurationAccepted",
-		"MCPServer team/demo is asked by HTTPS; the server's certificate is not verified (spec.tls.insecureSkipVerify)"}}
+	want := []news{{
+		"Warning", "InsecureTLS", "ConfigurationAccepted",
+		"MCPServer team/demo is asked by HTTPS; the server's certificate is not verified (spec.tls.insecureSkipVerify)",
+	}}
 	if diff := cmp.Diff(want, warnings(before, after), cmp.AllowUnexported(news{})); diff != "" {
 		t.Errorf("at first (-want +got)\n%s", diff)
 	}

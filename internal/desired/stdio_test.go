@@ -3,6 +3,8 @@ package desired
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
 
@@ -40,6 +42,20 @@ func TestTheGatewayRevisionFollowsThePodsAndNotTheImage(t *testing.T) {
 		if (tt.got == first) != tt.same {
 			t.Errorf("%s: the revision stays the same: %t, want %t", name, tt.got == first, tt.same)
 		}
+	}
+}
+
+// The digest is stored: it must not change with the operator or its libraries while the pods stay the same.
+func TestTheGatewayRevisionIsTheSameInEveryBuild(t *testing.T) {
+	t.Parallel()
+	got := GatewayRevision(stdioServer(nil), Environment{}, "hash")
+	if want := "56e321b70bf25820f7ae1b1464093609"; got != want {
+		t.Errorf("the revision of a known server is %s, was %s: every server gets the gateway image of the operator that brings this change", got, want)
+	}
+	object := map[string]any{"a": nil, "b": "", "c": map[string]any{"d": []any{}}, "e": []any{map[string]any{"f": "", "g": int64(0)}}, "h": false}
+	prune(object)
+	if diff := cmp.Diff(map[string]any{"e": []any{map[string]any{"g": int64(0)}}, "h": false}, object); diff != "" {
+		t.Errorf("pruned (-want +got):\n%s", diff)
 	}
 }
 

@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ import (
 
 // EventCapabilityChanged is the reason of the event that tells that a server offers something else than before.
 const EventCapabilityChanged = "CapabilityChanged"
+
+// EventInsecureTLS is the reason of the event that tells that a server's certificate is not verified.
+const EventInsecureTLS = "InsecureTLS"
 
 // news is one event: what was done (action), why (reason), and a sentence.
 type news struct {
@@ -57,6 +61,9 @@ func changes(before, after *mcpv1alpha1.MCPServer, capabilityChange string) []ne
 	}
 	if is.accepted.Status == metav1.ConditionFalse && (was.accepted.Status != metav1.ConditionFalse || was.accepted.Message != is.accepted.Message) {
 		list = append(list, news{corev1.EventTypeWarning, is.accepted.Reason, "ConfigurationValidation", is.accepted.Message})
+	}
+	if strings.HasSuffix(is.accepted.Message, unverified) && !strings.HasSuffix(was.accepted.Message, unverified) {
+		list = append(list, news{corev1.EventTypeWarning, EventInsecureTLS, "ConfigurationAccepted", "MCPServer " + name + " is asked by HTTPS" + unverified})
 	}
 	if is.ready.Status == metav1.ConditionTrue && was.ready.Status != metav1.ConditionTrue {
 		list = append(list, news{corev1.EventTypeNormal, mcpv1alpha1.ReasonAvailable, "ServerReady", fmt.Sprintf("MCPServer %s is ready; Ready=True", name)})

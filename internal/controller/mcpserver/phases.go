@@ -34,6 +34,9 @@ func (s *scope) validate(ctx context.Context) reconcile.Outcome {
 			s.server.Namespace)})
 	}
 	hash, err := s.refs.hash(ctx, s.server)
+	if err == nil {
+		_, err = s.trust(ctx, s.server)
+	}
 	var invalid *ValidationError
 	switch {
 	case errors.As(err, &invalid):
@@ -41,8 +44,13 @@ func (s *scope) validate(ctx context.Context) reconcile.Outcome {
 	case err != nil:
 		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
 	}
+	s.chooseGateway(hash)
 	s.children = desired.ForServer(s.server, s.environment(), hash)
-	return reconcile.Done(mcpv1alpha1.ReasonValid, "Configuration is valid")
+	message := "Configuration is valid"
+	if isUnverified(s.server) {
+		message += unverified
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonValid, message)
 }
 
 func (s *scope) applyNetworkPolicy(ctx context.Context) reconcile.Outcome {
@@ -51,6 +59,9 @@ func (s *scope) applyNetworkPolicy(ctx context.Context) reconcile.Outcome {
 
 // applyDeployment applies the Deployment, and before it the ConfigMap that its pods mount.
 func (s *scope) applyDeployment(ctx context.Context) reconcile.Outcome {
+	if out, missing := s.needsGateway(); missing {
+		return out
+	}
 	if config := s.children.ConfigMap; config != nil {
 		if err := s.applier.Apply(ctx, s.server, config); err != nil {
 			return applied("ConfigMap", err)

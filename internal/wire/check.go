@@ -186,20 +186,10 @@ func (c *checker) object(i, depth int, names *vocabulary) int {
 		if c.unique && !c.remember(k, base, &seen) {
 			return failed
 		}
-		inside, name := (*vocabulary)(nil), unknownName
-		if names != nil {
-			if inside, name = c.lookUp(k, names); name == misspelt {
-				return c.fail(badKey)
-			}
-		}
-		end := c.value(start, depth, inside)
-		if end == failed {
+		if i = c.memberValue(k, start, depth, names); i == failed {
 			return failed
 		}
-		if names == &envelope && name >= 0 {
-			c.found[name] = span{uint32(start), uint32(end)} //nolint:gosec // run bounds the text
-		}
-		if i = skipSpace(c.data, end); i >= len(c.data) {
+		if i = skipSpace(c.data, i); i >= len(c.data) {
 			return c.fail(syntax)
 		}
 		if c.data[i] == '}' {
@@ -211,6 +201,22 @@ func (c *checker) object(i, depth int, names *vocabulary) int {
 		}
 		i = skipSpace(c.data, i+1)
 	}
+}
+
+// memberValue checks the value of a member of an object, whose keys have the given names.
+func (c *checker) memberValue(k key, start, depth int, names *vocabulary) int {
+	if names == nil {
+		return c.value(start, depth, nil)
+	}
+	inside, name := c.lookUp(k, names)
+	if name == misspelt {
+		return c.fail(badKey)
+	}
+	end := c.value(start, depth, inside)
+	if end != failed && names == &envelope && name != unknownName {
+		c.found[name] = span{uint32(start), uint32(end)} //nolint:gosec // run bounds the text
+	}
+	return end
 }
 
 // key checks a key and the colon after it, and returns the offset of the value.

@@ -176,7 +176,7 @@ func (e *EventReader) field(start, end int) {
 		}
 	case "retry":
 		if ms, err := strconv.ParseUint(string(value), 10, 31); err == nil {
-			e.retry = time.Duration(ms) * time.Millisecond //nolint:gosec // of 31 bits
+			e.retry = time.Duration(ms) * time.Millisecond
 		}
 	case "":
 		if !e.hasData && e.eventType == "" {

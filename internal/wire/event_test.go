@@ -63,9 +63,14 @@ func TestEventStreams(t *testing.T) {
 		"empty data":            {"data:\n\n" + "data: a\n\n", []event{message("a")}, io.EOF},
 		"types": {
 			"event: ping\ndata: a\n\nevent: message\ndata: b\n\nevent:\ndata: c\n\nEvent: x\nevent : x\ndata: d\n\n",
-			[]event{{"ping", "", "a"}, message("b"), message("c"), message("d")}, io.EOF,
+			[]event{{"ping", "", "a"}, message("b"), message("c"), message("d")},
+			io.EOF,
 		},
-		"ids":                                    {"id: 1\ndata: a\n\ndata: b\n\nid: x\x00\nid:\ndata: c\n\nid: \x00\ndata: d\n\n", []event{{TypeMessage, "1", "a"}, {TypeMessage, "1", "b"}, message("c"), message("d")}, io.EOF},
+		"ids": {
+			"id: 1\ndata: a\n\ndata: b\n\nid: x\x00\nid:\ndata: c\n\nid: \x00\ndata: d\n\n",
+			[]event{{TypeMessage, "1", "a"}, {TypeMessage, "1", "b"}, message("c"), message("d")},
+			io.EOF,
+		},
 		"byte order mark":                        {"\ufeffdata: a\n\n\ufeffdata: b\n\n", []event{message("a")}, io.EOF},
 		"only a mark":                            {"\ufeff", nil, io.EOF},
 		"unfinished":                             {"data: a\n\ndata: b", []event{message("a"), message("b")}, io.EOF},
@@ -81,7 +86,8 @@ func TestEventStreams(t *testing.T) {
 		"a long response, CRLF, the end missing": {"id: 1\r\ndata: " + response + "\r\nid: 2", []event{{TypeMessage, "1", response}}, io.EOF},
 		"a long response in lines": {
 			"data:{\ndata: \"error\":\r\ndata:{\"x\":\"" + atLimit + "\",\n:c\nretry: 1\rdata:\ndata\ndata: \"y\":0}\ndata: }\n\ndata: b\n\n",
-			[]event{message("{\n\"error\":\n{\"x\":\"" + atLimit + "\",\n\n\n\"y\":0}\n}"), message("b")}, io.EOF,
+			[]event{message("{\n\"error\":\n{\"x\":\"" + atLimit + "\",\n\n\n\"y\":0}\n}"), message("b")},
+			io.EOF,
 		},
 		"a long request":                 {`data: {"id":1,"method":"m","params":"` + atLimit + `"}` + "\n\n", nil, ErrEventTooLarge},
 		"a request that has a result":    {`data: {"method":"m","result":1,"params":"` + atLimit + `"}` + "\n\n", nil, ErrEventTooLarge},
@@ -166,7 +172,11 @@ func TestAStreamThatBreaksWithinAResponseSaysSo(t *testing.T) {
 
 func TestTheServersWishesAreKept(t *testing.T) {
 	t.Parallel()
-	e := NewEventReader(strings.NewReader("id: 4\nretry: 1500\ndata:\n\nretry: -1\nretry: x\nretry:\nretry: 99999999999999\n\n"), 100)
+	stream := "id: 4\nretry: 1500\ndata:\n\n"
+	for _, nonsense := range []string{"", "-1", "+1", "x", "1.5", "99999999999999"} {
+		stream += "retry: " + nonsense + "\n\n"
+	}
+	e := NewEventReader(strings.NewReader(stream), 100)
 	if _, err := e.Next(); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func (e *EventWriter) EventFrom(r io.Reader) error {
 	if _, err := io.WriteString(e.w, eventHead); err != nil {
 		return err
 	}
-	buf := copyBuffers.Get().(*[copyBufferBytes]byte) //nolint:errcheck,forcetypeassert // nothing else is put in
+	buf := copyBuffers.Get().(*[copyBufferBytes]byte) //nolint:forcetypeassert // nothing else is put in
 	defer copyBuffers.Put(buf)
 	for {
 		n, err := r.Read(buf[:])

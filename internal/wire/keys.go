@@ -113,7 +113,7 @@ func (s *keySet) add(c *checker, inside []byte, at int) bool {
 }
 
 // placeIn returns the place of the key in a slot.
-func placeIn(slot uint64) int { return int(slot&(1<<32-1)) - 1 } //nolint:gosec // of 32 bits
+func placeIn(slot uint64) int { return int(slot&(1<<32-1)) - 1 }
 
 func (s *keySet) grow(c *checker) {
 	old := s.slots

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 )
 
 // Kind is what a message is.
@@ -106,7 +108,7 @@ func invalid(reason string, id json.RawMessage) *ParseError {
 
 // take sets the parts of m to those of raw, which are at m.at.
 func (m *Message) take(raw []byte) {
-	m.Raw = raw[:len(raw):len(raw)]
+	m.Raw = slices.Clip(raw)
 	m.ID, m.Params, m.Result, m.Error = m.part(inID), m.part(inParams), m.part(inResult), m.part(inError)
 }
 
@@ -188,12 +190,7 @@ func validID(raw json.RawMessage) bool {
 }
 
 func hasNUL(text []byte) bool {
-	for _, b := range decodeText(nil, text[1:len(text)-1]) {
-		if b == 0 {
-			return true
-		}
-	}
-	return false
+	return bytes.IndexByte(decodeText(nil, text[1:len(text)-1]), 0) >= 0
 }
 
 // methodName returns what a method stands for: not empty, without NUL, one text to all readers.

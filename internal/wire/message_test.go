@@ -3,7 +3,6 @@ package wire
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -115,7 +114,7 @@ func TestWhatTwoReadersCouldUnderstandDifferentlyIsNoMessage(t *testing.T) {
 		"Name in params":                 {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","Name":"b"}}`, request, "", ErrKey},
 		"_Meta in params":                {`{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"a","_Meta":{}}}`, request, "", ErrKey},
 		"ProgressToken in _meta":         {`{"jsonrpc":"2.0","id":7,"method":"ping","params":{"_meta":{"ProgressToken":1}}}`, request, "", ErrKey},
-		"protocolversion in _meta":       {`{"jsonrpc":"2.0","id":7,"method":"ping","params":{"_meta":{"io.modelcontextprotocol/protocolversion":1}}}`, request, "", ErrKey},
+		"TraceParent in _meta":           {`{"jsonrpc":"2.0","id":7,"method":"x","params":{"_meta":{"TraceParent":1}}}`, request, "", ErrKey},
 		"too many bytes":                 {`{"jsonrpc":"2.0","id":7,"method":"` + strings.Repeat("a", 1000) + `"}`, request, "", ErrTooLarge},
 		"nested too deep":                {`{"jsonrpc":"2.0","id":7,"method":"ping","params":{"a":[[[[[[]]]]]]}}`, request, "", ErrTooDeep},
 		"too many members":               {`{"jsonrpc":"2.0","id":7,"method":"ping","a":1,"b":2,"c":3,"d":4,"e":5,"f":6}`, request, "", ErrManyMembers},
@@ -183,8 +182,11 @@ func TestMessagesAreBuiltAsTheyAreParsed(t *testing.T) {
 		"notification":           {NewNotification("n", raw("{}")), `{"jsonrpc":"2.0","method":"n","params":{}}`},
 		"result":                 {NewResult(raw("2"), raw(`{"a":1}`)), `{"jsonrpc":"2.0","id":2,"result":{"a":1}}`},
 		"empty result":           {NewResult(raw("2"), nil), `{"jsonrpc":"2.0","id":2,"result":{}}`},
-		"error":                  {NewError(raw("2"), -32601, "no \x01\xff", nil), `{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no \u0001` + "\ufffd" + `"}}`},
-		"error with data":        {NewError(nil, 1, "", raw(`[1]`)), `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"","data":[1]}}`},
+		"error": {
+			NewError(raw("2"), -32601, "no \x01\xff", nil),
+			`{"jsonrpc":"2.0","id":2,"error":{"code":-32601,"message":"no \u0001` + "\ufffd" + `"}}`,
+		},
+		"error with data": {NewError(nil, 1, "", raw(`[1]`)), `{"jsonrpc":"2.0","id":null,"error":{"code":1,"message":"","data":[1]}}`},
 	}
 	for name, tc := range cases {
 		if diff := cmp.Diff(tc.want, string(tc.made.Raw)); diff != "" {
@@ -194,7 +196,7 @@ func TestMessagesAreBuiltAsTheyAreParsed(t *testing.T) {
 			t.Errorf("%s (-parsed +made):\n%s", name, diff)
 		}
 	}
-	if got := fmt.Sprintf("%s", Quote("a\"b\u2028")); got != "\"a\\\"b\u2028\"" {
+	if got := string(Quote("a\"b\u2028")); got != "\"a\\\"b\u2028\"" {
 		t.Errorf("quoted: %s", got)
 	}
 }

@@ -14,7 +14,8 @@ func TestParamHeadersAreFoundAlongProperties(t *testing.T) {
 	t.Parallel()
 	got, err := ParamHeaders(json.RawMessage(`{"type":"object","properties":{
 		"region":{"type":"string","x-mcp-header":"Region"},
-		"deep":{"type":"object","properties":{"a":{"type":"object","properties":{"n":{"x-mcp-header":"N!","type":"integer"}}},"b":{"type":"boolean","x\u002dmcp-header":"B"}}},
+		"deep":{"type":"object","properties":{"a":{"type":"object","properties":{"n":{"x-mcp-header":"N!","type":"integer"}}},
+			"b":{"type":"boolean","x\u002dmcp-header":"B"}}},
 		"x-mcp-header":{"type":"number"},
 		"plain":{"type":"string","default":{"x-mcp-header":1},"enum":["x-mcp-header"],"examples":[{"x-mcp-header":"a"}],"const":{"x-mcp-header":""}},
 		"$defs":{"type":"array","items":{"type":"string"}}
@@ -45,7 +46,7 @@ func TestAToolThatAsksForAHeaderWronglyIsToBeHidden(t *testing.T) {
 		"no type":                      property(`{"x-mcp-header":"A"}`),
 		"several types":                property(`{"type":["string","null"],"x-mcp-header":"A"}`),
 		"twice":                        `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"A"}}}`,
-		"twice, but for the case":      `{"properties":{"a":{"type":"string","x-mcp-header":"Ab"},"b":{"properties":{"c":{"type":"string","x-mcp-header":"aB"}}}}}`,
+		"twice, in other case":         `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"string","x-mcp-header":"a"}}}}}`,
 		"at the top":                   `{"type":"string","x-mcp-header":"A"}`,
 		"below items":                  property(`{"type":"array","items":{"type":"string","x-mcp-header":"A"}}`),
 		"below properties of items":    property(`{"items":{"properties":{"b":{"type":"string","x-mcp-header":"A"}}}}`),

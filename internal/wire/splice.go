@@ -1,5 +1,7 @@
 package wire
 
+import "slices"
+
 // editExtra is more than what one edit writes beside its key and value: quotes, colon, comma, null, and the `,"params":{}`
 // and `"_meta":{}` around it.
 const editExtra = 48
@@ -98,9 +100,9 @@ func (s *splicer) value(old []byte, edit int) span {
 // method writes the method of out.
 func (s *splicer) method(old []byte, out *Message) span {
 	start := len(s.out)
-	for i := len(s.edits) - 1; i >= 0; i-- {
-		if s.edits[i].place == inMethodName {
-			out.Method = validText(s.edits[i].key)
+	for _, edit := range slices.Backward(s.edits) {
+		if edit.place == inMethodName {
+			out.Method = validText(edit.key)
 			s.out = appendText(s.out, out.Method)
 			return s.since(start)
 		}
@@ -161,7 +163,7 @@ func (s *splicer) members(old []byte, from int, in place) (l leftover) {
 		if edit != unchanged && edit < 64 {
 			l.made |= 1 << edit
 		}
-		if edit != unchanged && s.edits[edit].remove && !(deep && s.sets(next, in.meta())) {
+		if edit != unchanged && s.edits[edit].remove && (!deep || !s.sets(next, in.meta())) {
 			s.copy(old[done:l.end])
 			done, l.end = m.end, m.end
 			continue

@@ -41,6 +41,10 @@ var Catalog = []Definition{
 		About: "the operator",
 	},
 	{
+		Name: "mcp-gateway", Kind: Project, Source: "./cmd/mcp-gateway",
+		About: "the gateway: the data plane, and what runs servers of standard input and output",
+	},
+	{
 		Name: "echo", Kind: Dev, Source: "./cmd/echo", Cmd: []string{"serve"}, Port: 8080,
 		About: "a plain HTTP server that speaks no MCP, and a client for tests",
 	},

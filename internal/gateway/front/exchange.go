@@ -1,0 +1,249 @@
+package front
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
+)
+
+// exchange is one request on its way through a backend, and the sink of what comes back.
+type exchange struct {
+	*visit
+
+	reply *reply
+	// request is the client's message.
+	request *wire.Message
+	// session is the client's, nil for a client of 2026-07-28 and for one that needs none.
+	session *session
+	backend *Backend
+	channel backend.Channel
+	// tool is the name the client called a tool by.
+	tool string
+	// level is the least severe log message the client wants; empty wants all that comes.
+	level string
+	// filter, if not nil, changes the result of a list.
+	filter func(json.RawMessage) json.RawMessage
+	cancel context.CancelCauseFunc
+	span   *telemetry.Span
+}
+
+// forward sends the request, as message has it, to the backend, and answers with what comes back.
+func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Message, headers map[string]string) {
+	x.backend = b
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	x.cancel = cancel
+	ctx, stop := x.deadline(ctx, b)
+	defer stop()
+	x.flights.Store(x, nil)
+	defer x.flights.Delete(x)
+	if now := x.Front.state.Load(); now != x.state && !x.stillAllowed(now, x, true) {
+		x.cancel(errWithdrawn) // it was withdrawn before the request could be found
+	}
+	if x.session != nil {
+		id := string(x.request.ID)
+		if !x.session.begin(id, x.cancel) {
+			x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeInvalidRequest, "a request of this id is in flight in the session", nil))
+			return
+		}
+		defer x.session.finish(id)
+	}
+	x.reply.start()
+	err := x.call(ctx, message, headers)
+	if errors.Is(err, backend.ErrSession) && x.session != nil && x.channel != nil && x.channel.Era() == backend.Legacy {
+		// The backend does not know the session, so it did nothing: it lost it by a restart, say.
+		b.kick()
+		if err = x.reopen(ctx, x.session, b, x.channel); err == nil {
+			err = x.call(ctx, message, headers)
+		}
+	}
+	x.finish(ctx, err)
+}
+
+// call sends the request once.
+func (x *exchange) call(ctx context.Context, message *wire.Message, headers map[string]string) error {
+	channel, err := x.pick(ctx, x.backend)
+	if err != nil {
+		return err
+	}
+	x.channel = channel
+	switch {
+	case channel.Era() == x.reply.era:
+	case x.reply.era == backend.Legacy:
+		message = translate.ToModern(message, x.speaker(), translate.Version20260728, x.level)
+	default:
+		message = translate.ToLegacy(message)
+	}
+	return channel.Call(ctx, &backend.Call{Message: message, Headers: headers}, x)
+}
+
+// pick is the way to the backend: in the client's own protocol version if the backend speaks it, else in the other.
+func (x *exchange) pick(ctx context.Context, b *Backend) (backend.Channel, error) {
+	d, err := b.Server.Describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case x.reply.era == backend.Modern && d.Modern:
+		return b.Server.Modern(ctx)
+	case x.reply.era == backend.Legacy && d.Legacy && x.session != nil:
+		return x.channelOf(ctx, x.session, b)
+	case d.Legacy:
+		return b.shared(ctx, x.principal.Subject)
+	}
+	return b.Server.Modern(ctx)
+}
+
+// speaker is the client as a backend of 2026-07-28 is told of it.
+func (x *exchange) speaker() backend.Client {
+	if x.session == nil {
+		return backend.Client{}
+	}
+	return backend.Client{Capabilities: x.session.Capabilities, Info: x.session.Info}
+}
+
+// Message passes on what the backend sends before its response.
+func (x *exchange) Message(m *wire.Message) error {
+	if m.Kind == wire.Request {
+		return x.ask(m)
+	}
+	if x.channel.Era() != x.reply.era && !translate.ForCaller(m, x.reply.era, x.level) {
+		return nil
+	}
+	return x.reply.message(m)
+}
+
+// ask passes a request of the backend's on to the client, who answers with a POST of its own. Across protocol versions, and
+// in a session that others share, there is nobody to ask, which the backend was told.
+func (x *exchange) ask(m *wire.Message) error {
+	if x.session != nil && x.reply.stream && m.Method != "ping" {
+		return x.reply.message(m.With(wire.SetID(x.askID(m.ID))))
+	}
+	return x.channel.Send(context.Background(), translate.AnswerServer(m))
+}
+
+// askID is the id under which the client is asked. With several backends it says which of them asked.
+func (x *exchange) askID(id json.RawMessage) json.RawMessage {
+	if x.lone(x.state) != nil {
+		return id
+	}
+	wrapped, err := json.Marshal(x.backend.Config.Name + ":" + string(id))
+	if err != nil {
+		return id
+	}
+	return wrapped
+}
+
+// Response passes the response on as it arrives.
+func (x *exchange) Response(r io.Reader) error {
+	if x.filter != nil {
+		filtered, err := x.filtered(r)
+		if err != nil {
+			return err
+		}
+		r = filtered
+	}
+	switch {
+	case x.channel.Era() == x.reply.era:
+	case x.reply.era == backend.Modern:
+		r = translate.StreamToModern(r, x.request.Method)
+	default:
+		r = translate.StreamToLegacy(r, x.request.ID)
+	}
+	return x.reply.response(r)
+}
+
+// finish ends the exchange: an answer that did not come is told as an error.
+func (x *exchange) finish(ctx context.Context, err error) {
+	x.reply.mu.Lock()
+	answered, written := x.reply.done, x.reply.written
+	x.reply.mu.Unlock()
+	outcome := telemetry.Outcome{
+		Status: x.reply.status, Code: x.reply.code, RequestBytes: int64(len(x.request.Raw)), ResponseBytes: written, Principal: x.principal.Subject,
+	}
+	if x.session != nil {
+		outcome.SessionID = hex.EncodeToString(x.session.key[:8])
+	}
+	if err != nil {
+		outcome.Status, outcome.Code = x.fail(ctx, err, answered)
+	}
+	x.span.End(outcome)
+	if err != nil && answered {
+		// Half a response must not pass for a whole one.
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// fail answers with what went wrong, unless an answer was begun.
+func (x *exchange) fail(ctx context.Context, err error, answered bool) (status telemetry.Status, code int) {
+	status = telemetry.StatusError
+	var message string
+	var data *problem
+	var failure *backend.Error
+	cause := context.Cause(ctx)
+	switch {
+	case errors.Is(cause, errCancelled), x.r.Context().Err() != nil:
+		status, message = telemetry.StatusCancelled, "the request was cancelled"
+	case errors.Is(cause, errWithdrawn):
+		status, message = telemetry.StatusDenied, errWithdrawn.Error()
+	case errors.Is(cause, errTimeout):
+		message = fmt.Sprintf("backend %q: it did not answer in time; the request may have been carried out", x.backend.Config.Name)
+		data = &problem{Class: "Timeout", Sent: true}
+	case errors.As(err, &failure):
+		x.backend.kick()
+		status = telemetry.StatusUnavailable
+		message = fmt.Sprintf("backend %q: %s", x.backend.Config.Name, describe(failure))
+		data = &problem{Class: failure.Class, Sent: failure.Sent, Detail: failure.Detail}
+	default:
+		message = fmt.Sprintf("backend %q: the request could not be passed on", x.backend.Config.Name)
+	}
+	x.options.Logger.Debug("call failed", "backend", x.backend.Config.Name, "method", x.request.Method, "error", err)
+	if !answered {
+		var raw json.RawMessage
+		if data != nil {
+			raw, _ = json.Marshal(data) //nolint:errchkjson // strings and booleans
+		}
+		x.reply.reject(http.StatusOK, wire.NewError(x.request.ID, wire.CodeInternal, message, raw))
+	}
+	return status, wire.CodeInternal
+}
+
+// problem is the data of an error about a backend.
+type problem struct {
+	// Class is backend.Error.Class.
+	Class string `json:"class"`
+	// Sent says that the request may have been carried out.
+	Sent   bool   `json:"sent"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// describe says what a failure means to a client, in words that nothing of the backend's enters.
+func describe(failure *backend.Error) string {
+	what := map[string]string{
+		"DNS": "its name does not resolve", "Connect": "it refuses connections", "TLS": "its certificate is not valid",
+		"Timeout": "it did not answer in time", "Unauthorized": "it refuses the gateway's credential", "Forbidden": "it forbids the request",
+		"NotFound": "there is no MCP endpoint at its address", "NotMCP": "it does not speak MCP", "ServerError": "it failed",
+		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed",
+	}[failure.Class]
+	if what == "" {
+		what = "it failed"
+	}
+	var b strings.Builder
+	b.WriteString(what)
+	if failure.Sent {
+		b.WriteString("; the request may have been carried out")
+	} else {
+		b.WriteString("; the request was not sent, it is safe to try again")
+	}
+	return b.String()
+}

@@ -1,0 +1,195 @@
+// Package front is the gateway's side towards clients: one endpoint that serves protocol versions up to 2025-11-25 and
+// 2026-07-28 alike, whatever the backends behind it speak.
+//
+// It guarantees that a request is decided on by its body, that a tool which is not shown cannot be called, that a call which
+// may have reached a backend is not sent again, that nothing of one caller reaches another, and that responses are passed on
+// as they arrive.
+package front
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/auth"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/seal"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+)
+
+// Options are what a Front is made of.
+type Options struct {
+	Logger    *slog.Logger
+	Telemetry *telemetry.Telemetry
+	// Sealer seals session ids.
+	Sealer *seal.Keyring
+	Limits Limits
+	// Version is told to clients as the gateway's.
+	Version string
+	// LoopbackOnly serves loopback names as Host only, unless the table says otherwise: for a listener on a loopback address
+	// (DNS rebinding).
+	LoopbackOnly bool
+}
+
+// Front is an http.Handler. Use starts to serve, with the first State.
+type Front struct {
+	options  Options
+	limits   Limits
+	hub      *hub
+	sessions *registry
+	calls    *quota
+	streams  *quota
+
+	state atomic.Pointer[State]
+	view  atomic.Pointer[catalog.View]
+
+	// swapping orders changes of state and of the view made from it.
+	swapping sync.Mutex
+
+	flights  sync.Map // of *exchange
+	draining chan struct{}
+	once     sync.Once
+}
+
+// State is one table, live.
+type State struct {
+	Table    *table.Table
+	Verifier *auth.Verifier
+	// Backends are in the table's order. Those of the State before, whose configuration is the same, live on.
+	Backends []*Backend
+
+	byName map[string]*Backend
+}
+
+// Causes of the end of a request.
+var (
+	errCancelled = errors.New("cancelled by the client")
+	errWithdrawn = errors.New("access was withdrawn while the request ran")
+	errDraining  = errors.New("the gateway is shutting down")
+	errReplaced  = errors.New("the stream is ended after its longest age: open another")
+)
+
+// New makes a Front that answers 503 until Use is called.
+func New(options Options) *Front {
+	f := &Front{options: options, limits: options.Limits.withDefaults(), hub: newHub(), draining: make(chan struct{})}
+	f.sessions = newRegistry(&f.limits, f.dropSession, options.Telemetry.AddSessions)
+	f.calls = newQuota(f.limits.Calls, f.limits.TotalCalls)
+	f.streams = newQuota(f.limits.Streams, f.limits.TotalStreams)
+	f.view.Store(catalog.Compile(nil, 0))
+	return f
+}
+
+// Use serves by another table from now on. Requests and streams that are no longer allowed are ended before it returns;
+// backends that are gone are not: the caller closes them.
+func (f *Front) Use(s *State) {
+	s.byName = make(map[string]*Backend, len(s.Backends))
+	for _, b := range s.Backends {
+		s.byName[b.Config.Name] = b
+	}
+	f.swapping.Lock()
+	before := f.state.Swap(s)
+	f.compile(false)
+	f.swapping.Unlock()
+	if before == nil {
+		return
+	}
+	authChanged := !reflect.DeepEqual(before.Table.Auth, s.Table.Auth) || before.Table.Endpoint.PublicURL != s.Table.Endpoint.PublicURL
+	f.flights.Range(func(key, _ any) bool {
+		if x, ok := key.(*exchange); ok {
+			go func() { // asking for an issuer's keys may take its time
+				if !f.stillAllowed(s, x, authChanged) {
+					x.cancel(errWithdrawn)
+				}
+			}()
+		}
+		return true
+	})
+	if authChanged || !slices.Equal(before.Backends, s.Backends) {
+		// Their clients open others, at what is served now and if they still may.
+		f.hub.endStreams(errWithdrawn)
+	}
+}
+
+// stillAllowed says whether a request in flight would be let through now.
+func (f *Front) stillAllowed(s *State, x *exchange, authChanged bool) bool {
+	if authChanged {
+		if p, err := s.Verifier.Verify(x.r); err != nil || p.Subject != x.principal.Subject {
+			return false
+		}
+	}
+	if b := s.byName[x.backend.Config.Name]; b == nil || b.Server != x.backend.Server {
+		return false
+	}
+	if x.tool == "" {
+		return true
+	}
+	_, allowed := f.route(s, x.tool)
+	return allowed
+}
+
+// compile makes the view of the backends' catalogs anew. The caller holds f.swapping. tell says whether clients are told of
+// what changed on behalf of a backend that tells them itself.
+func (f *Front) compile(relayed bool) {
+	s := f.state.Load()
+	sources := make([]catalog.Source, 0, len(s.Backends))
+	for _, b := range s.Backends {
+		sources = append(sources, b.source())
+	}
+	view := catalog.Compile(sources, 0)
+	before := f.view.Swap(view)
+	f.options.Telemetry.SetCatalog(namesOf(view))
+	changed := catalog.Diff(before, view)
+	if relayed && f.lone(s) != nil {
+		return // the sessions of the backend have heard it from the backend itself
+	}
+	f.hub.publish(changed)
+}
+
+// namesOf is what of a view may become labels of metrics.
+func namesOf(view *catalog.View) []telemetry.Names {
+	var names []telemetry.Names
+	for _, b := range view.Backends() {
+		n := telemetry.Names{Backend: b.Name}
+		for _, t := range b.Tools {
+			if t.Verdict == table.ToolServed {
+				n.Tools = append(n.Tools, t.Name)
+			}
+		}
+		names = append(names, n)
+	}
+	return names
+}
+
+// lone is the one backend of a table that has one; lists and notifications of such a backend pass through.
+func (f *Front) lone(s *State) *Backend {
+	if len(s.Backends) == 1 {
+		return s.Backends[0]
+	}
+	return nil
+}
+
+// Drain ends event streams so that their clients come back elsewhere, and lets requests in flight finish.
+func (f *Front) Drain() {
+	f.once.Do(func() {
+		close(f.draining)
+		f.hub.endStreams(errDraining)
+	})
+}
+
+// Serve expires idle sessions until ctx ends.
+func (f *Front) Serve(ctx context.Context) {
+	for tick := time.Tick(f.limits.SessionIdle/30 + time.Millisecond); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick:
+			f.sessions.expire(now.Add(-f.limits.SessionIdle))
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package front
+
+import (
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/auth"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
+)
+
+const (
+	headerVersion = "Mcp-Protocol-Version"
+	headerSession = "Mcp-Session-Id"
+)
+
+// visit is one HTTP request that was let in.
+type visit struct {
+	*Front
+
+	state     *State
+	principal auth.Principal
+	// caller is whom quotas count: the principal, or without authentication the peer's address.
+	caller string
+	w      http.ResponseWriter
+	r      *http.Request
+}
+
+// ServeHTTP serves the endpoint's path, exactly, and its metadata.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s := f.state.Load()
+	if s == nil {
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "the gateway has no routing table yet", http.StatusServiceUnavailable)
+		return
+	}
+	if status, why := f.admit(s, r); status != 0 {
+		http.Error(w, why, status)
+		return
+	}
+	// The path as it was sent: nothing is cleaned or decoded on the way to an exact match.
+	switch path := r.URL.EscapedPath(); {
+	case path == s.Table.Endpoint.Path:
+	case s.Verifier.IsMetadata(path):
+		s.Verifier.MetadataHandler().ServeHTTP(w, r)
+		return
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	if r.Header.Get("Origin") != "" {
+		letRead(w.Header(), r.Header.Get("Origin"))
+		if r.Method == http.MethodOptions {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+	}
+	principal, err := s.Verifier.Verify(r)
+	if err != nil {
+		if refusal, ok := errors.AsType[*auth.Error](err); ok {
+			f.options.Telemetry.AuthFailure(string(refusal.Reason))
+		}
+		s.Verifier.Challenge(w, r, err)
+		return
+	}
+	v := &visit{Front: f, state: s, principal: principal, caller: principal.Subject, w: w, r: r}
+	if principal.Issuer == "" {
+		v.caller, _, _ = net.SplitHostPort(r.RemoteAddr)
+	}
+	switch r.Method {
+	case http.MethodPost:
+		v.post()
+	case http.MethodGet:
+		v.get()
+	case http.MethodDelete:
+		v.delete()
+	default:
+		w.Header().Set("Allow", "GET, POST, DELETE")
+		http.Error(w, "the endpoint takes GET, POST and DELETE", http.StatusMethodNotAllowed)
+	}
+}
+
+// admit checks Host and Origin (DNS rebinding, cross-site requests); 0 lets in.
+func (f *Front) admit(s *State, r *http.Request) (status int, why string) {
+	host, ok := hostName(r.Host)
+	if !ok {
+		return http.StatusBadRequest, "the Host header is malformed"
+	}
+	allowed := s.Table.Endpoint.AllowedHosts
+	switch {
+	case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(pattern string) bool { return matchesHost(pattern, host) }):
+		return http.StatusForbidden, "the Host header names a host that is not served here"
+	case len(allowed) == 0 && f.options.LoopbackOnly && !isLoopback(host):
+		return http.StatusForbidden, "a gateway on a loopback address serves loopback names only, unless it is told otherwise"
+	}
+	origins := r.Header.Values("Origin")
+	if len(origins) == 0 {
+		return 0, ""
+	}
+	if len(origins) == 1 && (slices.Contains(s.Table.Endpoint.AllowedOrigins, origins[0]) || sameOrigin(origins[0], r, s.Table.Endpoint.PublicURL)) {
+		return 0, ""
+	}
+	return http.StatusForbidden, "requests of this Origin are not served"
+}
+
+// letRead lets the page of an allowed origin send requests and read the answers (CORS). Credentials of the browser's own are
+// never asked for: callers send a token.
+func letRead(h http.Header, origin string) {
+	h.Set("Access-Control-Allow-Origin", origin)
+	h.Set("Vary", "Origin")
+	h.Set("Access-Control-Allow-Methods", "GET, POST, DELETE")
+	h.Set("Access-Control-Allow-Headers", "*, Authorization")
+	h.Set("Access-Control-Expose-Headers", headerSession+", WWW-Authenticate")
+	h.Set("Access-Control-Max-Age", "600")
+}
+
+// hostName is the Host header without its port.
+func hostName(host string) (string, bool) {
+	if host == "" || strings.ContainsAny(host, "/\\?#@ \t%") {
+		return "", false
+	}
+	name := host
+	isBareIPv6 := strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]")
+	if strings.Contains(host, ":") && !isBareIPv6 {
+		h, port, err := net.SplitHostPort(host)
+		if err != nil || port == "" || strings.Trim(port, "0123456789") != "" {
+			return "", false
+		}
+		name = h
+	}
+	name = strings.ToLower(strings.TrimSuffix(strings.Trim(name, "[]"), "."))
+	return name, name != ""
+}
+
+func matchesHost(pattern, host string) bool {
+	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
+		return strings.HasSuffix(host, strings.ToLower(suffix)) && len(host) > len(suffix)
+	}
+	return strings.EqualFold(pattern, host)
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// sameOrigin says whether a page of this very endpoint asks.
+func sameOrigin(origin string, r *http.Request, publicURL string) bool {
+	scheme := "http://"
+	if r.TLS != nil {
+		scheme = "https://"
+	}
+	if public, err := url.Parse(publicURL); err == nil && strings.EqualFold(origin, public.Scheme+"://"+public.Host) {
+		return true
+	}
+	return strings.EqualFold(origin, scheme+r.Host)
+}
+
+// post answers one JSON-RPC message.
+func (v *visit) post() {
+	reply := &reply{w: v.w, rc: http.NewResponseController(v.w), limits: &v.limits, status: telemetry.StatusOK}
+	reply.acceptance = accepts(v.r.Header.Values("Accept"))
+	if !reply.json && !reply.stream {
+		http.Error(v.w, "the client must accept application/json or text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	m, status, err := v.read()
+	if err != nil {
+		v.refuse(status, wire.NewError(nil, codeOf(err), err.Error(), nil))
+		return
+	}
+	release, status, why := v.take(v.calls)
+	if release == nil {
+		v.w.Header().Set("Retry-After", "1")
+		v.refuse(status, wire.NewError(m.ID, wire.CodeInternal, why, nil))
+		return
+	}
+	defer release()
+	version := v.r.Header.Get(headerVersion)
+	era, known := translate.EraOf(version)
+	if known && era == backend.Legacy || version == "" && m.MetaField(wire.MetaProtocolVersion) == nil {
+		v.legacy(m, reply)
+		return
+	}
+	reply.era = backend.Modern
+	v.modern(m, reply)
+}
+
+// refuse answers a request that is not handled.
+func (v *visit) refuse(status int, m *wire.Message) {
+	writeJSON(v.w, status, m.Raw)
+}
+
+// read reads the one message of a POST.
+func (v *visit) read() (m *wire.Message, status int, err error) {
+	media, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
+	if err != nil || media != "application/json" || v.r.Header.Get("Content-Encoding") != "" {
+		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be application/json, without a Content-Encoding")
+	}
+	// A client that sends its body by drops holds up nobody but itself, and not for ever.
+	rc := http.NewResponseController(v.w)
+	_ = rc.SetReadDeadline(time.Now().Add(v.limits.Write))
+	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
+	var body []byte
+	if n := v.r.ContentLength; n > int64(v.limits.Body) {
+		return nil, http.StatusRequestEntityTooLarge, errors.New("the body is larger than allowed")
+	} else if n > 0 {
+		body = make([]byte, n)
+		_, err = io.ReadFull(v.r.Body, body)
+	} else {
+		body, err = io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, int64(v.limits.Body)))
+	}
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		v.options.Telemetry.Rejected("body")
+		return nil, http.StatusRequestEntityTooLarge, errors.New("the body is larger than allowed")
+	case err != nil:
+		return nil, http.StatusBadRequest, errors.New("the body ended early")
+	}
+	limits := wire.DefaultLimits
+	limits.Bytes, limits.Depth = v.limits.Body, v.limits.Depth
+	m, err = wire.Parse(body, limits)
+	if err != nil {
+		return nil, http.StatusBadRequest, err
+	}
+	return m, 0, nil
+}
+
+// codeOf is the JSON-RPC code of an error of read.
+func codeOf(err error) int {
+	if bad, ok := errors.AsType[*wire.ParseError](err); ok {
+		return bad.Code
+	}
+	return wire.CodeInvalidRequest
+}
+
+// take takes from a quota for the caller; without a release it says what to answer.
+func (v *visit) take(q *quota) (release func(), status int, why string) {
+	switch q.take(v.caller) {
+	case quotaCallerFull:
+		v.options.Telemetry.Rejected("caller")
+		return nil, http.StatusTooManyRequests, "too many requests of this caller at once"
+	case quotaFull:
+		v.options.Telemetry.Rejected("total")
+		return nil, http.StatusServiceUnavailable, "the gateway is at its limit of requests"
+	case quotaGranted:
+	}
+	return func() { q.give(v.caller) }, 0, ""
+}
+
+// acceptance is what a client accepts. One that names the stream first gets one, also for a response alone.
+type acceptance struct{ json, stream, streamFirst bool }
+
+// accepts reads the Accept headers. None at all accepts both, as RFC 9110 has it.
+func accepts(values []string) (a acceptance) {
+	if len(values) == 0 {
+		return acceptance{json: true, stream: true}
+	}
+	for _, value := range values {
+		for part := range strings.SplitSeq(value, ",") {
+			media, _, _ := strings.Cut(part, ";")
+			switch strings.ToLower(strings.TrimSpace(media)) {
+			case "*/*":
+				a.json, a.stream = true, true
+			case "application/json", "application/*":
+				a.json = true
+			case "text/event-stream", "text/*":
+				a.stream, a.streamFirst = true, !a.json
+			}
+		}
+	}
+	return a
+}
+
+// deadline is the context of a call to a backend.
+func (v *visit) deadline(ctx context.Context, b *Backend) (context.Context, context.CancelFunc) {
+	patience := v.limits.Call
+	if b != nil && b.Config.TimeoutSeconds > 0 {
+		patience = time.Duration(b.Config.TimeoutSeconds) * time.Second
+	}
+	return context.WithTimeoutCause(ctx, patience, errTimeout)
+}
+
+var errTimeout = errors.New("the backend did not answer in time")

@@ -1,0 +1,247 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
+)
+
+// purposeSession is what session ids are sealed for.
+const purposeSession = "session"
+
+// maxOpened is how many backends' sessions are opened at initialize; others are opened when they are called.
+const maxOpened = 16
+
+// legacy answers a client of a protocol version up to 2025-11-25.
+func (v *visit) legacy(m *wire.Message, reply *reply) {
+	if m.Kind == wire.Request && m.Method == "initialize" {
+		v.initialize(m, reply)
+		return
+	}
+	s, status, why := v.enter()
+	if status != 0 {
+		v.refuse(status, wire.NewError(m.ID, wire.CodeInvalidRequest, why, nil))
+		return
+	}
+	if s != nil {
+		defer v.sessions.leave(s)
+	}
+	if m.Kind != wire.Request {
+		v.passUp(s, m)
+		v.w.WriteHeader(http.StatusAccepted)
+		return
+	}
+	x := &exchange{visit: v, reply: reply, request: m, session: s}
+	if s != nil {
+		x.level = s.logLevel()
+	}
+	switch m.Method {
+	case "ping":
+		_ = reply.send(wire.NewResult(m.ID, json.RawMessage("{}")))
+	case "logging/setLevel":
+		x.setLevel()
+	case "resources/subscribe", "resources/unsubscribe":
+		x.subscribe()
+	default:
+		x.serve()
+	}
+}
+
+// enter finds the session that the request names. No id at all is fine where no backend keeps sessions.
+func (v *visit) enter() (s *session, status int, why string) {
+	ids := v.r.Header.Values(headerSession)
+	switch {
+	case len(ids) > 1:
+		return nil, http.StatusBadRequest, "more than one Mcp-Session-Id"
+	case len(ids) == 0 && v.keepsNoSessions():
+		return nil, 0, ""
+	case len(ids) == 0:
+		return nil, http.StatusBadRequest, "the Mcp-Session-Id header is missing: send initialize first, and the id it gave with every request"
+	}
+	const unknown = "the session is unknown or has ended: send initialize again"
+	raw, err := v.options.Sealer.Open(purposeSession, v.principal.Subject, ids[0])
+	if err != nil {
+		return nil, http.StatusNotFound, unknown
+	}
+	var p passport
+	if err := json.Unmarshal(raw, &p); err != nil {
+		return nil, http.StatusNotFound, unknown
+	}
+	if s = v.sessions.enter(keyOf(ids[0]), v.caller, p); s == nil {
+		return nil, http.StatusNotFound, unknown
+	}
+	return s, 0, ""
+}
+
+// keepsNoSessions says whether every backend is known to do without sessions.
+func (v *visit) keepsNoSessions() bool {
+	return !slices.ContainsFunc(v.state.Backends, func(b *Backend) bool { return !b.isStateless() })
+}
+
+// initialize opens a session: its id is the passport, sealed to the caller.
+func (v *visit) initialize(m *wire.Message, reply *reply) {
+	ctx, stop := v.deadline(v.r.Context(), nil)
+	defer stop()
+	if !v.sessions.admit(v.caller) {
+		v.w.Header().Set("Retry-After", "10")
+		v.refuse(http.StatusTooManyRequests, wire.NewError(m.ID, wire.CodeInternal, "too many sessions of this caller are in use", nil))
+		return
+	}
+	p := passport{Capabilities: bounded(m.Param("capabilities")), Info: bounded(m.Param("clientInfo"))}
+	asked, _ := m.StringParam("protocolVersion")
+	p.Version = translate.Negotiate(asked)
+	x := &exchange{visit: v, reply: reply, request: m}
+	offer, channels, err := x.greet(ctx, &p)
+	if err != nil {
+		x.backend = v.state.Backends[0]
+		x.fail(ctx, err, false)
+		return
+	}
+	raw, err := json.Marshal(p)
+	if err != nil {
+		x.reply.reject(http.StatusInternalServerError, wire.NewError(m.ID, wire.CodeInternal, "the session could not be sealed", nil))
+		return
+	}
+	id, err := v.options.Sealer.Seal(purposeSession, v.principal.Subject, raw, time.Now().Add(v.limits.SessionAge))
+	if err != nil {
+		x.reply.reject(http.StatusInternalServerError, wire.NewError(m.ID, wire.CodeInternal, "the session could not be sealed", nil))
+		return
+	}
+	s := v.sessions.enter(keyOf(id), v.caller, p)
+	for name, channel := range channels {
+		s.links[name] = &link{channel: channel, owner: v.state.byName[name], handle: p.Backends[name], opened: true}
+	}
+	v.sessions.leave(s)
+	v.w.Header().Set(headerSession, id)
+	_ = reply.send(wire.NewResult(m.ID, offer.Initialize(p.Version)))
+}
+
+// bounded leaves out what would make the session id too long.
+func bounded(raw json.RawMessage) json.RawMessage {
+	if len(raw) > maxClientInfo {
+		return nil
+	}
+	return raw
+}
+
+// greet opens the backends' sessions and works out what they offer. A lone backend answers for itself; of several, those
+// that do not answer in time are left out, and opened when they are called.
+func (x *exchange) greet(ctx context.Context, p *passport) (translate.Offer, map[string]backend.Channel, error) {
+	b := x.lone(x.state)
+	if b == nil {
+		x.awaitCatalogs()
+		channels := x.openAll(ctx, p)
+		offer, err := x.offer(ctx)
+		return offer, channels, err
+	}
+	offer, err := x.offer(ctx)
+	if err != nil || !b.known().Legacy {
+		return offer, nil, err
+	}
+	channel, handle, err := b.Server.Open(ctx, backend.Client{Capabilities: p.Capabilities, Info: p.Info, Version: p.Version})
+	if err != nil {
+		return offer, nil, err
+	}
+	p.Version = handle.Version
+	p.Backends = map[string]backend.Handle{b.Config.Name: handle}
+	return offer, map[string]backend.Channel{b.Config.Name: channel}, nil
+}
+
+// openAll opens the sessions of several backends at once, for as long as a listing may take.
+func (x *exchange) openAll(ctx context.Context, p *passport) map[string]backend.Channel {
+	ctx, cancel := context.WithTimeout(ctx, x.limits.Listing)
+	defer cancel()
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	channels := map[string]backend.Channel{}
+	p.Backends = map[string]backend.Handle{}
+	opened := 0
+	for _, b := range x.state.Backends {
+		d := b.known()
+		if d == nil || !d.Legacy || opened == maxOpened {
+			continue
+		}
+		opened++
+		wg.Go(func() {
+			channel, handle, err := b.Server.Open(ctx, backend.Client{Capabilities: p.Capabilities, Info: p.Info, Version: p.Version})
+			if err != nil {
+				x.options.Logger.Debug("open a session", "backend", b.Config.Name, "error", err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			channels[b.Config.Name], p.Backends[b.Config.Name] = channel, handle
+		})
+	}
+	wg.Wait()
+	return channels
+}
+
+// passUp passes a notification, or an answer to a backend's request, on to the backends it is for. Failures are logged: the
+// protocol has no answer to it.
+func (v *visit) passUp(s *session, m *wire.Message) {
+	if s == nil || m.Method == "notifications/initialized" { // a session at a backend is opened with it
+		return
+	}
+	if m.Method == "notifications/cancelled" && s.cancel(string(m.Param("requestId"))) {
+		return
+	}
+	targets := v.state.Backends
+	if m.Kind == wire.Response && v.lone(v.state) == nil {
+		wrapped, _ := wire.String(m.ID)
+		name, id, ok := strings.Cut(wrapped, ":")
+		b := v.state.byName[name]
+		if !ok || b == nil || !json.Valid([]byte(id)) {
+			return
+		}
+		m, targets = m.With(wire.SetID(json.RawMessage(id))), []*Backend{b}
+	}
+	ctx, cancel := context.WithTimeout(v.r.Context(), 10*time.Second)
+	defer cancel()
+	for _, b := range targets {
+		if d := b.known(); d == nil || !d.Legacy || s.linkTo(b.Config.Name).isIdle() {
+			continue
+		}
+		channel, err := v.channelOf(ctx, s, b)
+		if err == nil {
+			err = channel.Send(ctx, m)
+		}
+		if err != nil {
+			v.options.Logger.Debug("pass a message on", "backend", b.Config.Name, "method", m.Method, "error", err)
+		}
+	}
+}
+
+// delete ends a session, here and at the backends.
+func (v *visit) delete() {
+	if v.r.Header.Get(headerSession) == "" {
+		http.Error(v.w, "the Mcp-Session-Id header is missing", http.StatusBadRequest)
+		return
+	}
+	s, status, why := v.enter()
+	if status != 0 {
+		http.Error(v.w, why, status)
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.r.Context(), v.limits.Listing)
+	defer cancel()
+	for name, handle := range s.Backends {
+		if b := v.state.byName[name]; b != nil && handle.Version != "" {
+			if _, err := v.channelOf(ctx, s, b); err != nil {
+				v.options.Logger.Debug("resume a session to end it", "backend", name, "error", err)
+			}
+			s.linkTo(name).own()
+		}
+	}
+	v.sessions.leave(s)
+	v.sessions.end(s)
+	v.w.WriteHeader(http.StatusNoContent)
+}

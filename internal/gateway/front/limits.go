@@ -1,0 +1,116 @@
+package front
+
+import (
+	"sync"
+	"time"
+)
+
+// Limits bound what a client can make the gateway do. The zero value of a field is its default.
+type Limits struct {
+	// Body is the largest request body, in bytes. Default 4 MiB.
+	Body int
+	// Depth is the deepest nesting of a request's JSON. Default 64.
+	Depth int
+	// Calls is how many requests of one caller are answered at once. Default 100.
+	Calls int
+	// Streams is how many event streams one caller may hold open. Default 50.
+	Streams int
+	// Sessions is how many sessions of one caller are kept. When it is reached, the one idle for longest is ended; if none is
+	// idle, no other is opened. Default 100.
+	Sessions int
+	// TotalCalls and TotalStreams are the same for all callers together. Defaults 1,000 and 10,000.
+	TotalCalls, TotalStreams int
+	// TotalSessions is how many sessions are kept in memory. A session that falls out goes on, since its id holds all that
+	// is needed to resume it. Default 20,000.
+	TotalSessions int
+	// Call is how long a call may take, if its backend says nothing else. Default 60 s.
+	Call time.Duration
+	// Listing is how long the answer to a list, or to initialize, waits for a slow backend. Default 2 s.
+	Listing time.Duration
+	// StreamAge is when an event stream is ended, so that the client opens another. Default 1 h.
+	StreamAge time.Duration
+	// KeepAlive is the pause after which a comment is sent on a silent stream. Default 20 s.
+	KeepAlive time.Duration
+	// Write is how long a client may stop reading, or take to send a request. Default 30 s.
+	Write time.Duration
+	// SessionIdle is when an unused session is closed at its backends. Default 30 min.
+	SessionIdle time.Duration
+	// SessionAge is how long a session id is valid. Default 7 days.
+	SessionAge time.Duration
+}
+
+// withDefaults fills in what is zero.
+func (l Limits) withDefaults() Limits {
+	number := func(v *int, n int) {
+		if *v == 0 {
+			*v = n
+		}
+	}
+	span := func(v *time.Duration, d time.Duration) {
+		if *v == 0 {
+			*v = d
+		}
+	}
+	number(&l.Body, 4<<20)
+	number(&l.Depth, 64)
+	number(&l.Calls, 100)
+	number(&l.Streams, 50)
+	number(&l.Sessions, 100)
+	number(&l.TotalCalls, 1000)
+	number(&l.TotalStreams, 10_000)
+	number(&l.TotalSessions, 20_000)
+	span(&l.Call, time.Minute)
+	span(&l.Listing, 2*time.Second)
+	span(&l.StreamAge, time.Hour)
+	span(&l.KeepAlive, 20*time.Second)
+	span(&l.Write, 30*time.Second)
+	span(&l.SessionIdle, 30*time.Minute)
+	span(&l.SessionAge, 7*24*time.Hour)
+	return l
+}
+
+// quota counts what each caller, and all together, hold of something.
+type quota struct {
+	perCaller, total int
+
+	mu   sync.Mutex
+	held map[string]int
+	sum  int
+}
+
+func newQuota(perCaller, total int) *quota {
+	return &quota{perCaller: perCaller, total: total, held: map[string]int{}}
+}
+
+// verdict of a quota.
+type quotaVerdict int
+
+const (
+	quotaGranted quotaVerdict = iota
+	quotaCallerFull
+	quotaFull
+)
+
+// take takes one for the caller; if it is granted, give must follow.
+func (q *quota) take(caller string) quotaVerdict {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.held[caller] >= q.perCaller:
+		return quotaCallerFull
+	case q.sum >= q.total:
+		return quotaFull
+	}
+	q.held[caller]++
+	q.sum++
+	return quotaGranted
+}
+
+func (q *quota) give(caller string) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sum--
+	if q.held[caller]--; q.held[caller] == 0 {
+		delete(q.held, caller)
+	}
+}

@@ -1,0 +1,331 @@
+package front
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
+)
+
+// stream is an event stream that a client holds open: the GET stream of a legacy session, or a subscription.
+type stream struct {
+	*visit
+
+	reply *reply
+	// session is the client's; nil for a subscription.
+	session *session
+	// id is the subscription's; nil for a GET stream.
+	id json.RawMessage
+	// filter is what the subscription agreed to; a GET stream takes everything.
+	filter translate.Filter
+}
+
+// get opens the GET stream of a session.
+func (v *visit) get() {
+	reply := &reply{w: v.w, rc: http.NewResponseController(v.w), limits: &v.limits}
+	if reply.stream = accepts(v.r.Header.Values("Accept")).stream; !reply.stream {
+		http.Error(v.w, "the client must accept text/event-stream", http.StatusNotAcceptable)
+		return
+	}
+	s, status, why := v.enter()
+	if s == nil && status == 0 {
+		status, why = http.StatusMethodNotAllowed, "without a session there is no stream"
+		v.w.Header().Set("Allow", "POST")
+	}
+	if status != 0 {
+		http.Error(v.w, why, status)
+		return
+	}
+	defer v.sessions.leave(s)
+	st := &stream{visit: v, reply: reply, session: s}
+	st.run(func(ctx context.Context) {
+		// A client that opens another stream has lost the one before.
+		defer s.replaceStream(ctx)()
+		reply.open()
+		st.relayAll(ctx)
+		st.tell(ctx)
+	})
+}
+
+// run holds a stream open: it counts it, ends it at its age, and when it is told to.
+func (st *stream) run(serve func(ctx context.Context)) {
+	release, status, why := st.take(st.streams)
+	if release == nil {
+		st.w.Header().Set("Retry-After", "5")
+		http.Error(st.w, why, status)
+		return
+	}
+	defer release()
+	st.options.Telemetry.AddStreams(1)
+	defer st.options.Telemetry.AddStreams(-1)
+	ctx, cancel := context.WithCancelCause(st.r.Context())
+	defer cancel(nil)
+	ctx, stop := context.WithTimeoutCause(ctx, st.limits.StreamAge, errReplaced)
+	defer stop()
+	select {
+	case <-st.draining:
+		cancel(errDraining)
+	default:
+	}
+	serve(context.WithValue(ctx, endStream{}, cancel))
+}
+
+// endStream is the context's key of the function that ends the stream.
+type endStream struct{}
+
+// tell sends the changes of lists until the stream ends.
+func (st *stream) tell(ctx context.Context) {
+	end, _ := ctx.Value(endStream{}).(context.CancelCauseFunc)
+	news := st.hub.join(end)
+	defer news.leave()
+	defer st.reply.stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-news.wake:
+		}
+		changed := news.take()
+		for _, kind := range []struct {
+			changed, wanted bool
+			method          string
+		}{
+			{changed.Tools, st.filter.Tools, translate.ToolsListChanged},
+			{changed.Prompts, st.filter.Prompts, translate.PromptsListChanged},
+			{changed.Resources, st.filter.Resources, translate.ResourcesListChanged},
+		} {
+			if kind.changed && (kind.wanted || st.id == nil) && st.notify(wire.NewNotification(kind.method, nil)) != nil {
+				return
+			}
+		}
+	}
+}
+
+// notify sends a notification on the stream.
+func (st *stream) notify(m *wire.Message) error {
+	if st.id != nil {
+		m = translate.ToSubscription(m, st.id)
+	}
+	return st.reply.message(m)
+}
+
+// relayAll passes on what the backends send outside of calls, until ctx ends.
+func (st *stream) relayAll(ctx context.Context) {
+	for _, b := range st.state.Backends {
+		go st.relay(ctx, b)
+	}
+}
+
+const (
+	firstRelayPause = 200 * time.Millisecond
+	lastRelayPause  = 15 * time.Second
+)
+
+// relay passes on what one backend sends outside of calls. When the backend hangs up it listens again, less and less often
+// while that fails; a backend that offers no stream is left alone.
+func (st *stream) relay(ctx context.Context, b *Backend) {
+	for pause := firstRelayPause; ctx.Err() == nil; {
+		begun := time.Now()
+		again, err := st.relayOnce(ctx, b)
+		switch {
+		case errors.Is(err, backend.ErrNoStream) || !again:
+			return
+		case err != nil:
+			b.kick()
+			pause = min(2*pause, lastRelayPause)
+		case time.Since(begun) < leastStream:
+			pause = min(2*pause, lastRelayPause)
+		default:
+			pause = firstRelayPause
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+	}
+}
+
+// relayOnce listens once; again says whether there is anything to listen for.
+func (st *stream) relayOnce(ctx context.Context, b *Backend) (again bool, err error) {
+	d, err := b.Server.Describe(ctx)
+	if err != nil {
+		return true, err
+	}
+	r := &relay{stream: st, backend: b}
+	switch {
+	case st.session == nil && d.Legacy && !d.Modern:
+		return st.relaySubscriptions(ctx, b, r)
+	case st.session == nil || !d.Legacy:
+		return st.relayModern(ctx, b, r)
+	}
+	if r.channel, err = st.channelOf(ctx, st.session, b); err != nil {
+		return true, err
+	}
+	err = r.channel.Listen(ctx, nil, r)
+	switch {
+	case errors.Is(err, backend.ErrSession):
+		err = st.reopen(ctx, st.session, b, r.channel)
+	case errors.Is(err, backend.ErrNoStream) && d.Modern:
+		// A server without sessions has no stream for this client's protocol version, but one for the other.
+		return st.relayModern(ctx, b, r)
+	}
+	return true, err
+}
+
+// relayModern listens at a backend of 2026-07-28 for the resources subscribed to, and, if it is the only one, for changes of
+// its lists. It listens anew when the session subscribes to something else.
+func (st *stream) relayModern(ctx context.Context, b *Backend, r *relay) (again bool, err error) {
+	filter := translate.Filter{URIs: st.filter.URIs}
+	if st.session != nil {
+		subscribed, changed := st.session.subscribed()
+		filter.URIs = nil
+		for uri := range subscribed {
+			filter.URIs = append(filter.URIs, uri)
+		}
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		go func() {
+			select {
+			case <-changed:
+				cancel()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	filter.URIs = st.servedBy(b, filter.URIs)
+	if st.lone(st.state) != nil {
+		filter.Tools, filter.Prompts, filter.Resources = true, true, true
+	}
+	if filter.Empty() {
+		<-ctx.Done()
+		return st.session != nil, nil
+	}
+	if r.channel, err = b.Server.Modern(ctx); err != nil {
+		return true, err
+	}
+	var self backend.Client
+	if st.session != nil {
+		self.Info = st.session.Info
+	}
+	request := filter.Listen(json.RawMessage(`"gateway-listen"`), self, translate.Version20260728)
+	return true, r.channel.Listen(ctx, &backend.Call{Message: request}, r)
+}
+
+// relaySubscriptions subscribes, in the session that the gateway keeps for the caller, to the resources of a legacy backend
+// that a client of 2026-07-28 asked for.
+func (st *stream) relaySubscriptions(ctx context.Context, b *Backend, r *relay) (again bool, err error) {
+	uris := st.servedBy(b, st.filter.URIs)
+	if len(uris) == 0 && st.lone(st.state) == nil {
+		return false, nil
+	}
+	if r.channel, err = b.shared(ctx, st.principal.Subject); err != nil {
+		return true, err
+	}
+	for _, uri := range uris {
+		st.request(ctx, r.channel, "resources/subscribe", map[string]string{"uri": uri})
+	}
+	return true, r.channel.Listen(ctx, nil, r)
+}
+
+// servedBy returns the resources that the backend serves.
+func (st *stream) servedBy(b *Backend, uris []string) []string {
+	var served []string
+	for _, uri := range uris {
+		if owner, ok := st.ownerOf(st.state, uri); ok && owner == b {
+			served = append(served, uri)
+		}
+	}
+	return served
+}
+
+// relay is the sink of what a backend sends outside of calls.
+type relay struct {
+	*stream
+
+	backend *Backend
+	channel backend.Channel
+}
+
+// Message passes on what is for this client. Of several backends the changes of lists are told by the catalogs.
+func (r *relay) Message(m *wire.Message) error {
+	if m.Kind == wire.Request {
+		if r.session == nil || r.channel.Era() == backend.Modern {
+			return r.channel.Send(context.Background(), translate.AnswerServer(m))
+		}
+		x := &exchange{visit: r.visit, backend: r.backend}
+		return r.reply.message(m.With(wire.SetID(x.askID(m.ID))))
+	}
+	switch m.Method {
+	case translate.ToolsListChanged, translate.PromptsListChanged, translate.ResourcesListChanged:
+		if r.lone(r.state) == nil {
+			return nil
+		}
+	case translate.Acknowledged:
+		return nil
+	case translate.LogMessage:
+		if level := r.logLevel(); level != "" && !translate.ForCaller(m, backend.Legacy, level) {
+			return nil
+		}
+	}
+	if r.id != nil {
+		if !r.filter.Passes(m) {
+			return nil
+		}
+		return r.notify(m)
+	}
+	if r.channel.Era() == backend.Modern {
+		m = translate.FromSubscription(m)
+	}
+	return r.reply.message(m)
+}
+
+func (r *relay) logLevel() string {
+	if r.session == nil {
+		return ""
+	}
+	return r.session.logLevel()
+}
+
+// Response ends a subscription at a backend; it is opened again.
+func (r *relay) Response(from io.Reader) error {
+	_, err := io.Copy(io.Discard, io.LimitReader(from, maxCollected))
+	return err
+}
+
+// listenModern opens a subscription (2026-07-28): acknowledged first, ended by a result.
+func (x *exchange) listenModern() {
+	if !x.reply.stream {
+		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidRequest, "the client must accept text/event-stream", nil))
+		return
+	}
+	filter, err := translate.ParseFilter(x.request)
+	if err != nil {
+		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, err.Error(), nil))
+		return
+	}
+	st := &stream{visit: x.visit, reply: x.reply, id: x.request.ID}
+	offer, err := x.offer(x.r.Context())
+	if err != nil {
+		x.fail(x.r.Context(), err, false)
+		return
+	}
+	st.filter = filter.Within(offer.Capabilities)
+	st.run(func(ctx context.Context) {
+		x.reply.open()
+		if st.reply.message(st.filter.Acknowledge(st.id)) != nil {
+			return
+		}
+		if !st.filter.Empty() {
+			st.relayAll(ctx)
+			st.tell(ctx)
+		}
+		_ = x.reply.send(translate.EndSubscription(st.id))
+	})
+}

@@ -1,0 +1,404 @@
+package front
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
+)
+
+// Backend is one backend of the table, live. Watch keeps its catalog up to date.
+type Backend struct {
+	Config table.Backend
+	Server backend.Backend
+
+	// asked is closed once the backend was asked for the first time, with or without success.
+	asked chan struct{}
+	// ready is closed once it has answered.
+	ready       chan struct{}
+	onceAsked   sync.Once
+	onceReadied sync.Once
+	// kicked gets an element when the backend should be looked at soon.
+	kicked chan struct{}
+
+	mu          sync.Mutex
+	state       table.BackendState
+	class       string
+	since       time.Time
+	description *backend.Description
+	catalog     *catalog.Catalog
+	// sessionless says that the backend, which speaks a legacy version, gave no session id when it was asked.
+	sessionless bool
+}
+
+// NewBackend makes a Backend that was not asked yet.
+func NewBackend(config table.Backend, server backend.Backend) *Backend {
+	return &Backend{
+		Config: config, Server: server, asked: make(chan struct{}), ready: make(chan struct{}), kicked: make(chan struct{}, 1),
+		state: table.BackendUnknown, since: time.Now(),
+	}
+}
+
+// With is the same server under another policy or other names: calls to it that are still allowed go on.
+func (b *Backend) With(config table.Backend) *Backend {
+	next := NewBackend(config, b.Server)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	next.state, next.class, next.since = b.state, b.class, b.since
+	next.description, next.catalog, next.sessionless = b.description, b.catalog, b.sessionless
+	if b.catalog != nil {
+		next.onceAsked.Do(func() { close(next.asked) })
+	}
+	if b.Answered() {
+		next.onceReadied.Do(func() { close(next.ready) })
+	}
+	return next
+}
+
+// kick has the backend looked at soon: it behaved as if it had changed.
+func (b *Backend) kick() {
+	select {
+	case b.kicked <- struct{}{}:
+	default:
+	}
+}
+
+// known is what the backend said of itself; nil before it did.
+func (b *Backend) known() *backend.Description {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.description
+}
+
+// isStateless says that the backend is known to keep no sessions.
+func (b *Backend) isStateless() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.description
+	return d != nil && (!d.Legacy || b.sessionless)
+}
+
+// shared is a session at a legacy backend that callers of one subject share, since nobody is ever asked anything in it.
+func (b *Backend) shared(ctx context.Context, subject string) (backend.Channel, error) {
+	sharer, ok := b.Server.(backend.Sharer)
+	if !ok {
+		return nil, backend.ErrEra
+	}
+	channel, handle, err := sharer.Shared(ctx, subject)
+	if err == nil {
+		b.mu.Lock()
+		b.sessionless = handle.Session == ""
+		b.mu.Unlock()
+	}
+	return channel, err
+}
+
+// Ready is closed once the backend has answered for the first time.
+func (b *Backend) Ready() <-chan struct{} { return b.ready }
+
+// Answered says whether the backend has ever answered.
+func (b *Backend) Answered() bool {
+	select {
+	case <-b.ready:
+		return true
+	default:
+		return false
+	}
+}
+
+// Status is how the backend does, without what it offers; see Front.StatusOf.
+func (b *Backend) Status() table.BackendStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := table.BackendStatus{Name: b.Config.Name, State: b.state, ErrorClass: b.class, Since: b.since}
+	if b.description != nil {
+		s.ProtocolVersions = b.description.Versions
+		offer := offerOf(b.description, b.description.Nearest(backend.Modern))
+		s.ServerName = wire.Text(wire.Field(offer.Info, "name"), maxNameBytes)
+		s.ServerVersion = wire.Text(wire.Field(offer.Info, "version"), maxNameBytes)
+	}
+	if supervisor, ok := b.Server.(interface{ Status() table.ChildStatus }); ok {
+		child := supervisor.Status()
+		s.Child = &child
+	}
+	return s
+}
+
+// maxNameBytes bounds what is told of a server's name and version.
+const maxNameBytes = 128
+
+// StatusOf is how a backend does and what became of what it offers.
+func (f *Front) StatusOf(b *Backend) table.BackendStatus {
+	s := b.Status()
+	for _, offered := range f.view.Load().Backends() {
+		if offered.Name == s.Name {
+			s.CatalogDigest, s.Tools = offered.CatalogDigest, offered.Tools
+			s.PromptCount, s.ResourceCount = offered.PromptCount, offered.ResourceCount
+		}
+	}
+	return s
+}
+
+// offerOf reads what a backend said of itself in one of the eras that it speaks.
+func offerOf(d *backend.Description, era backend.Era) translate.Offer {
+	if era == backend.Modern {
+		return translate.ReadDiscover(d.Discover)
+	}
+	return translate.ReadInitialize(d.Initialize)
+}
+
+// source is what the catalogs are compiled from.
+func (b *Backend) source() catalog.Source {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return catalog.Source{Backend: b.Config, Catalog: b.catalog, State: b.state}
+}
+
+const (
+	firstLook = 500 * time.Millisecond
+	lastLook  = 30 * time.Second
+	// pollInterval is how often a backend that offers no stream of changes is looked at.
+	pollInterval = 15 * time.Second
+	// leastStream is the shortest life of a stream that is worth opening again.
+	leastStream = time.Second
+	// settle is the shortest time between two looks: what changes at once is looked at once.
+	settle = 100 * time.Millisecond
+	// lookTime bounds one look.
+	lookTime = 30 * time.Second
+)
+
+// Watch keeps a backend's catalog up to date until ctx ends: it looks, then listens for changes, and looks again when it
+// hears of one, when the backend hangs up, or when calls to it fail.
+func (f *Front) Watch(ctx context.Context, b *Backend) {
+	pause := firstLook
+	for relayed := false; ctx.Err() == nil; {
+		channel, err := f.look(ctx, b, relayed)
+		if err == nil {
+			pause = firstLook
+			relayed = f.await(ctx, b, channel)
+			continue
+		}
+		f.options.Logger.Info("backend is not available", "backend", b.Config.Name, "error", err)
+		relayed = false
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, lastLook)
+	}
+}
+
+// look asks a backend what it is and offers, and makes that known.
+func (f *Front) look(ctx context.Context, b *Backend, relayed bool) (backend.Channel, error) {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	defer b.onceAsked.Do(func() { close(b.asked) })
+	d, channel, err := f.reach(ctx, b)
+	if err != nil {
+		f.learn(b, nil, nil, err, false)
+		return nil, err
+	}
+	got, err := catalog.Fetch(ctx, channel, catalog.Options{
+		Backend: b.Config.Name, Capabilities: capabilitiesOf(d), Last: b.source().Catalog, Time: lookTime,
+	})
+	if err != nil {
+		f.learn(b, d, nil, err, false)
+		return nil, err
+	}
+	f.learn(b, d, got, nil, relayed)
+	return channel, nil
+}
+
+// reach finds out what a backend speaks and opens the gateway's own way to it.
+func (f *Front) reach(ctx context.Context, b *Backend) (*backend.Description, backend.Channel, error) {
+	d, err := b.Server.Describe(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if d.Modern {
+		channel, err := b.Server.Modern(ctx)
+		return d, channel, err
+	}
+	channel, err := b.shared(ctx, gatewaySubject)
+	return d, channel, err
+}
+
+// gatewaySubject is whom the gateway's own sessions belong to. No caller's subject is like it.
+const gatewaySubject = "\x00gateway"
+
+func capabilitiesOf(d *backend.Description) json.RawMessage {
+	if d.Modern {
+		return wire.Field(d.Discover, "capabilities")
+	}
+	return wire.Field(d.Initialize, "capabilities")
+}
+
+// learn notes what a look brought, and compiles the catalogs anew if that changes anything.
+func (f *Front) learn(b *Backend, d *backend.Description, got *catalog.Catalog, err error, relayed bool) {
+	state, class := table.BackendReady, ""
+	if err != nil {
+		state, class = table.BackendFailed, "ServerError"
+		if failure, ok := errors.AsType[*backend.Error](err); ok {
+			class = failure.Class
+		}
+	}
+	b.mu.Lock()
+	if b.state != state {
+		b.since = time.Now()
+	}
+	b.state, b.class = state, class
+	if d != nil {
+		b.description = d
+	}
+	if got != nil {
+		// Of a lone backend clients have had the list itself, before there was a catalog.
+		relayed = relayed || b.catalog == nil
+		b.catalog = got
+	}
+	b.mu.Unlock()
+	if err == nil {
+		b.onceReadied.Do(func() { close(b.ready) })
+	}
+	f.swapping.Lock()
+	defer f.swapping.Unlock()
+	if s := f.state.Load(); s != nil && s.byName[b.Config.Name] == b {
+		f.compile(relayed)
+	}
+}
+
+// await returns when the backend should be looked at again; relayed says that its sessions have heard of the change
+// themselves.
+func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) (relayed bool) {
+	listening, stop := context.WithCancel(ctx)
+	defer stop()
+	heard := &changes{heard: make(chan struct{}, 1)}
+	ended := make(chan error, 1)
+	begun := time.Now()
+	go func() { ended <- channel.Listen(listening, listenRequest(channel), heard) }()
+	var poll <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-heard.heard:
+			pause(ctx, settle)
+			return true
+		case <-b.kicked:
+			pause(ctx, settle)
+			b.refresh()
+			return false
+		case err := <-ended:
+			// A stream that ends as soon as it began is none: the backend would have told of nothing.
+			isNone := errors.Is(err, backend.ErrNoStream) || err == nil && time.Since(begun) < leastStream
+			if !isNone {
+				pause(ctx, firstLook)
+				b.refresh()
+				return false
+			}
+			poll = time.After(pollInterval)
+		case <-poll:
+			return false
+		}
+	}
+}
+
+// refresh forgets what is remembered of a backend that may be another by now. A child is looked after by its supervisor.
+func (b *Backend) refresh() {
+	if b.Config.Transport != table.TransportStdio {
+		b.Server.Forget()
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// listenRequest is what the gateway subscribes to at a backend of 2026-07-28.
+func listenRequest(channel backend.Channel) *backend.Call {
+	if channel.Era() == backend.Legacy {
+		return nil
+	}
+	filter := translate.Filter{Tools: true, Prompts: true, Resources: true}
+	return &backend.Call{Message: filter.Listen(json.RawMessage(`"gateway-watch"`), backend.Client{}, translate.Version20260728)}
+}
+
+// changes is a sink that notes changes of lists.
+type changes struct{ heard chan struct{} }
+
+// Message notes a change of a list.
+func (c *changes) Message(m *wire.Message) error {
+	switch m.Method {
+	case translate.ToolsListChanged, translate.PromptsListChanged, translate.ResourcesListChanged:
+		select {
+		case c.heard <- struct{}{}:
+		default:
+		}
+	}
+	return nil
+}
+
+// Response is the end of the subscription.
+func (c *changes) Response(r io.Reader) error {
+	_, err := io.Copy(io.Discard, io.LimitReader(r, maxCollected))
+	return err
+}
+
+// offer is what the endpoint offers to the client: a lone backend's own offer, or what all of them have together.
+func (x *exchange) offer(ctx context.Context) (translate.Offer, error) {
+	endpoint := x.state.Table.Endpoint
+	var offer translate.Offer
+	if b := x.lone(x.state); b == nil {
+		offer = x.merged()
+		endpoint.Name = cmp.Or(endpoint.Name, "mcp-gateway")
+	} else {
+		x.backend = b
+		d, err := b.Server.Describe(ctx)
+		if err != nil {
+			return offer, err
+		}
+		b.mu.Lock()
+		b.description = d
+		b.mu.Unlock()
+		era := d.Nearest(x.reply.era)
+		if offer = offerOf(d, era); era != x.reply.era {
+			offer = offer.Across(carries)
+		}
+	}
+	if endpoint.Name != "" {
+		info, err := json.Marshal(map[string]string{"name": endpoint.Name, "version": x.options.Version})
+		if err != nil {
+			return offer, err
+		}
+		offer.Info = info
+	}
+	offer.Instructions = cmp.Or(endpoint.Instructions, offer.Instructions)
+	return offer, nil
+}
+
+// merged is what an endpoint with several backends offers.
+func (x *exchange) merged() translate.Offer {
+	parts := make([]translate.Part, 0, len(x.state.Backends))
+	for _, b := range x.state.Backends {
+		part := translate.Part{Name: b.Config.Name}
+		if d := b.known(); d != nil {
+			part.Offer = offerOf(d, d.Nearest(backend.Modern))
+		}
+		parts = append(parts, part)
+	}
+	return translate.Merge(parts, carries)
+}
+
+// carries is what this package carries across protocol versions.
+var carries = translate.Carries{ListChanged: true, Subscribe: true, Logging: true}

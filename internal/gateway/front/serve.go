@@ -1,0 +1,370 @@
+package front
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
+)
+
+// serve answers a request, of either generation of the protocol, that goes to a backend or is answered from the catalogs.
+func (x *exchange) serve() {
+	m := x.request
+	switch m.Method {
+	case "tools/call":
+		x.callTool()
+	case "prompts/get":
+		name, _ := m.StringParam("name")
+		b, original, ok := x.promptRoute(name)
+		if !ok {
+			x.unknown(catalog.Prompts, name)
+			return
+		}
+		x.send(b, rename(m, name, original), nil)
+	case "resources/read":
+		uri, _ := m.StringParam("uri")
+		b, ok := x.ownerOf(x.state, uri)
+		if !ok {
+			x.unknown(catalog.Resources, uri)
+			return
+		}
+		x.send(b, m, nil)
+	case "completion/complete":
+		x.complete()
+	default:
+		if kind, ok := catalog.KindOf(m.Method); ok {
+			x.list(kind)
+			return
+		}
+		x.other()
+	}
+}
+
+// other forwards what is not known here to a lone backend, which may know.
+func (x *exchange) other() {
+	b := x.lone(x.state)
+	if b == nil {
+		x.noMethod()
+		return
+	}
+	d, err := b.Server.Describe(x.r.Context())
+	if err == nil && translate.Method(x.request.Method, x.reply.era, d.Nearest(x.reply.era)) != translate.Forward {
+		x.noMethod()
+		return
+	}
+	x.send(b, x.request, nil)
+}
+
+// noMethod says that the method does not exist here.
+func (x *exchange) noMethod() {
+	_ = x.reply.send(translate.MethodNotFound(x.request.ID, x.request.Method))
+}
+
+// unknown says that something is not served. What is hidden is told no differently.
+func (x *exchange) unknown(k catalog.Kind, name string) {
+	_ = x.reply.send(catalog.Unknown(k, x.request.ID, name, x.reply.era))
+}
+
+// send forwards the request, traced and measured.
+func (x *exchange) send(b *Backend, m *wire.Message, headers map[string]string) {
+	info := telemetry.CallInfo{Method: x.request.Method, Tool: x.tool, Backend: b.Config.Name, Version: versionOf(x.reply.era)}
+	info.Carrier = telemetry.Carrier{Traceparent: x.traceOf("traceparent"), Tracestate: x.traceOf("tracestate"), Baggage: x.traceOf("baggage")}
+	ctx, span := x.options.Telemetry.Start(x.r.Context(), info)
+	x.span = span
+	x.forward(ctx, b, m, carry(span.Carrier(), headers))
+}
+
+// traceOf is a part of the trace context that the client sent, in the message or in a header.
+func (x *exchange) traceOf(key string) string {
+	if value, ok := wire.String(x.request.MetaField(key)); ok {
+		return value
+	}
+	return x.r.Header.Get(key)
+}
+
+// carry adds the trace context to the headers that go to a backend.
+func carry(c telemetry.Carrier, headers map[string]string) map[string]string {
+	for _, part := range []struct{ key, value string }{{"Traceparent", c.Traceparent}, {"Tracestate", c.Tracestate}, {"Baggage", c.Baggage}} {
+		if part.value == "" {
+			continue
+		}
+		if headers == nil {
+			headers = map[string]string{}
+		}
+		headers[part.key] = part.value
+	}
+	return headers
+}
+
+func versionOf(era backend.Era) string {
+	if era == backend.Modern {
+		return translate.Version20260728
+	}
+	return translate.Version20251125
+}
+
+func rename(m *wire.Message, name, original string) *wire.Message {
+	if name == original {
+		return m
+	}
+	return m.With(wire.SetParam("name", quote(original)))
+}
+
+func quote(s string) json.RawMessage {
+	raw, err := json.Marshal(s)
+	if err != nil {
+		return json.RawMessage(`""`) // a string always can be marshalled
+	}
+	return raw
+}
+
+// callTool forwards a call to the backend that serves the tool.
+func (x *exchange) callTool() {
+	name, _ := x.request.StringParam("name")
+	route, ok := x.route(x.state, name)
+	if !ok {
+		x.unknown(catalog.Tools, name)
+		return
+	}
+	x.tool = name
+	b := x.state.byName[route.Backend]
+	arguments := x.request.Param("arguments")
+	if x.reply.era == backend.Modern {
+		err := wire.CheckParamHeaders(x.r.Header, route.ParamHeaders, arguments)
+		if mismatch, ok := errors.AsType[*wire.HeaderError](err); ok {
+			x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeHeaderMismatch, mismatch.Reason, nil))
+			return
+		}
+	}
+	headers := wire.ParamHeaderValues(route.ParamHeaders, arguments)
+	if headers == nil {
+		headers = x.paramHeaders()
+	}
+	x.send(b, rename(x.request, name, route.Original), headers)
+}
+
+// paramHeaders are the client's own Mcp-Param headers, for a tool whose schema is not known here: its server knows it.
+func (x *exchange) paramHeaders() map[string]string {
+	var headers map[string]string
+	for key, values := range x.r.Header {
+		if strings.HasPrefix(key, "Mcp-Param-") && len(values) == 1 {
+			if headers == nil {
+				headers = map[string]string{}
+			}
+			headers[key] = values[0]
+		}
+	}
+	return headers
+}
+
+// route finds who serves a tool. A lone backend under its own names is also asked for tools that its catalog does not have
+// (yet): what a session of its may call is its own affair, as far as the policy lets it.
+func (f *Front) route(s *State, name string) (catalog.Route, bool) {
+	view := f.view.Load()
+	if route, ok := view.Tool(name); ok && s.byName[route.Backend] != nil {
+		return route, true
+	}
+	b := f.lone(s)
+	if b == nil || name == "" {
+		return catalog.Route{}, false
+	}
+	for _, status := range view.Backends() {
+		if slices.ContainsFunc(status.Tools, func(t table.ToolStatus) bool { return t.Name == name }) {
+			return catalog.Route{}, false // it is known, and not served
+		}
+	}
+	original, ok := catalog.OriginalTool(&b.Config, name)
+	return catalog.Route{Backend: b.Config.Name, Original: original}, ok
+}
+
+func (x *exchange) promptRoute(name string) (b *Backend, original string, ok bool) {
+	if route, found := x.view.Load().Prompt(name); found && x.state.byName[route.Backend] != nil {
+		return x.state.byName[route.Backend], route.Original, true
+	}
+	if b = x.lone(x.state); b != nil && b.Config.Prefix == "" && name != "" {
+		return b, name, true
+	}
+	return nil, "", false
+}
+
+// ownerOf finds who serves a resource.
+func (f *Front) ownerOf(s *State, uri string) (*Backend, bool) {
+	if b := f.lone(s); b != nil {
+		return b, true
+	}
+	route, ok := f.view.Load().Resource(uri)
+	b := s.byName[route.Backend]
+	return b, ok && b != nil
+}
+
+// complete forwards a request for completions to whoever serves what it refers to.
+func (x *exchange) complete() {
+	ref := x.request.Param("ref")
+	kind, _ := wire.String(wire.Field(ref, "type"))
+	if kind == "ref/resource" {
+		uri, _ := wire.String(wire.Field(ref, "uri"))
+		b, ok := x.ownerOf(x.state, uri)
+		if !ok {
+			x.unknown(catalog.Resources, uri)
+			return
+		}
+		x.send(b, x.request, nil)
+		return
+	}
+	name, _ := wire.String(wire.Field(ref, "name"))
+	b, original, ok := x.promptRoute(name)
+	if !ok {
+		x.unknown(catalog.Prompts, name)
+		return
+	}
+	m := x.request
+	if name != original {
+		renamed := wire.NewResult(nil, ref).With(wire.SetResult("name", quote(original)))
+		m = m.With(wire.SetParam("ref", renamed.Result))
+	}
+	x.send(b, m, nil)
+}
+
+// list answers a list request: a lone backend's own list, filtered, or a page of the catalogs.
+func (x *exchange) list(kind catalog.Kind) {
+	if b := x.lone(x.state); b != nil {
+		x.filter = filterOf(kind, b)
+		x.send(b, x.request, nil)
+		return
+	}
+	x.awaitCatalogs()
+	cursor, _ := x.request.StringParam("cursor")
+	result, err := x.view.Load().List(kind, cursor, x.reply.era)
+	if err != nil {
+		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, err.Error(), nil))
+		return
+	}
+	_ = x.reply.send(wire.NewResult(x.request.ID, x.marked(result)))
+}
+
+// filterOf is what changes a list of a lone backend; nil if nothing does.
+func filterOf(kind catalog.Kind, b *Backend) func(json.RawMessage) json.RawMessage {
+	switch kind {
+	case catalog.Tools:
+		return func(result json.RawMessage) json.RawMessage {
+			filtered, _ := catalog.FilterTools(result, b.Config)
+			return filtered
+		}
+	case catalog.Prompts:
+		if b.Config.Prefix != "" {
+			return func(result json.RawMessage) json.RawMessage { return catalog.FilterPrompts(result, b.Config) }
+		}
+	case catalog.Resources, catalog.Templates: // have neither policy nor names of ours
+	}
+	return nil
+}
+
+// marked says in a list's _meta which backends' entries may be missing or old.
+func (x *exchange) marked(result json.RawMessage) json.RawMessage {
+	var degraded []string
+	for _, b := range x.state.Backends {
+		if b.Status().State != table.BackendReady {
+			degraded = append(degraded, b.Config.Name)
+		}
+	}
+	if degraded == nil {
+		return result
+	}
+	names, err := json.Marshal(degraded)
+	if err != nil {
+		return result // strings always can be marshalled
+	}
+	return wire.NewResult(nil, result).With(wire.SetResultMeta(metaDegraded, names)).Result
+}
+
+// metaDegraded is the key in a list's _meta that names the backends which do not answer at the moment.
+const metaDegraded = "mcp.operator/degraded"
+
+// awaitCatalogs waits, for as long as a listing may take, until every backend was asked once.
+func (x *exchange) awaitCatalogs() {
+	ctx, cancel := context.WithTimeout(x.r.Context(), x.limits.Listing)
+	defer cancel()
+	for _, b := range x.state.Backends {
+		select {
+		case <-b.asked:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// filtered is a response whose list went through the filter.
+func (x *exchange) filtered(r io.Reader) (io.Reader, error) {
+	var whole collector
+	if err := whole.Response(r); err != nil {
+		return nil, err
+	}
+	result := wire.Field(whole.Bytes(), "result")
+	if result == nil {
+		return bytes.NewReader(whole.Bytes()), nil
+	}
+	return bytes.NewReader(wire.NewResult(x.request.ID, x.filter(result)).Raw), nil
+}
+
+// setLevel sets the log level of a session at its backends, and remembers it for those that know no sessions.
+func (x *exchange) setLevel() {
+	level, ok := x.request.StringParam("level")
+	if !ok || !translate.KnownLevel(level) {
+		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, "the log level is missing or unknown", nil))
+		return
+	}
+	if x.session != nil {
+		x.session.setLogLevel(level)
+	}
+	x.level = level
+	if b := x.lone(x.state); b != nil {
+		if d := b.known(); d != nil && d.Legacy {
+			x.send(b, x.request, nil)
+			return
+		}
+	}
+	ctx, cancel := context.WithTimeout(x.r.Context(), x.limits.Listing)
+	defer cancel()
+	for _, b := range x.state.Backends {
+		d := b.known()
+		if x.session == nil || d == nil || !d.Legacy || !wire.IsObject(wire.Field(wire.Field(d.Initialize, "capabilities"), "logging")) {
+			continue
+		}
+		if channel, err := x.channelOf(ctx, x.session, b); err == nil {
+			x.Front.request(ctx, channel, "logging/setLevel", map[string]string{"level": level})
+		}
+	}
+	_ = x.reply.send(wire.NewResult(x.request.ID, json.RawMessage("{}")))
+}
+
+// subscribe subscribes a session to a resource, or ends that: at a backend of its own protocol version, or here, for the
+// session's stream to listen for.
+func (x *exchange) subscribe() {
+	uri, _ := x.request.StringParam("uri")
+	b, ok := x.ownerOf(x.state, uri)
+	if !ok || x.session == nil {
+		x.unknown(catalog.Resources, uri)
+		return
+	}
+	if !x.session.subscribe(uri, x.request.Method == "resources/subscribe") {
+		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, "too many subscriptions in this session", nil))
+		return
+	}
+	d, err := b.Server.Describe(x.r.Context())
+	if err == nil && d.Legacy {
+		x.send(b, x.request, nil)
+		return
+	}
+	_ = x.reply.send(wire.NewResult(x.request.ID, json.RawMessage("{}")))
+}

@@ -1,0 +1,336 @@
+package front
+
+import (
+	"container/list"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+)
+
+// passport is what is sealed into a session id: everything another replica needs to go on with the session.
+type passport struct {
+	// Version is the protocol version agreed on with the client.
+	Version string `json:"v"`
+	// Capabilities and Info are what the client said of itself; sessions opened later are opened with them.
+	Capabilities json.RawMessage `json:"c,omitempty"`
+	Info         json.RawMessage `json:"i,omitempty"`
+	// Backends are the sessions opened at initialize, by backend.
+	Backends map[string]backend.Handle `json:"b,omitempty"`
+}
+
+// maxClientInfo bounds what of a client is kept in the session id, which travels in a header with every request.
+const maxClientInfo = 1 << 10
+
+// sessionKey names a session in memory, without being good for anything else.
+type sessionKey [16]byte
+
+func keyOf(id string) sessionKey {
+	sum := sha256.Sum256([]byte(id))
+	return sessionKey(sum[:16])
+}
+
+// session is what this replica remembers of a client's session. All of it can be lost: the passport brings it back, but for
+// what the client asked of backends that know no sessions (level and subscriptions).
+type session struct {
+	passport
+
+	key    sessionKey
+	caller string
+
+	mu sync.Mutex
+	// links are the ways to the backends that speak the client's protocol versions.
+	links map[string]*link
+	// level is the log level the client asked for; empty if it never did.
+	level string
+	// subscriptions are the resources subscribed to, by URI.
+	subscriptions map[string]struct{}
+	// resubscribed is closed, and made anew, when subscriptions change.
+	resubscribed chan struct{}
+	// calls are the requests in flight, by raw id.
+	calls map[string]context.CancelCauseFunc
+	// stream ends the session's event stream; nil while it has none.
+	stream *context.CancelCauseFunc
+
+	// The rest belongs to the registry and is guarded by its lock.
+	active int
+	used   time.Time
+	ended  bool
+	order  *list.Element
+}
+
+// link is a session's way to one backend.
+type link struct {
+	mu      sync.Mutex
+	channel backend.Channel
+	handle  backend.Handle
+	owner   *Backend
+	// opened says that it was opened here, so that it is closed here when the session has been idle.
+	opened bool
+}
+
+func (s *session) linkTo(name string) *link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.links[name]
+	if l == nil {
+		l = &link{handle: s.Backends[name]}
+		s.links[name] = l
+	}
+	return l
+}
+
+// begin registers a request, so that a cancellation finds it. A second one of the same id in flight is refused.
+func (s *session) begin(id string, cancel context.CancelCauseFunc) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, taken := s.calls[id]; taken {
+		return false
+	}
+	s.calls[id] = cancel
+	return true
+}
+
+func (s *session) finish(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.calls, id)
+}
+
+// cancel ends a request in flight; false if there is none here.
+func (s *session) cancel(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	cancel, ok := s.calls[id]
+	if ok {
+		cancel(errCancelled)
+	}
+	return ok
+}
+
+func (s *session) cancelAll(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, cancel := range s.calls {
+		cancel(cause)
+	}
+}
+
+func (s *session) logLevel() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.level
+}
+
+func (s *session) setLogLevel(level string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.level = level
+}
+
+// subscribe adds or removes a resource. It is bounded, since nothing else bounds what a client may ask for.
+func (s *session) subscribe(uri string, wanted bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if wanted && len(s.subscriptions) >= maxSubscriptions {
+		return false
+	}
+	if wanted {
+		s.subscriptions[uri] = struct{}{}
+	} else {
+		delete(s.subscriptions, uri)
+	}
+	close(s.resubscribed)
+	s.resubscribed = make(chan struct{})
+	return true
+}
+
+const maxSubscriptions = 256
+
+// subscribed returns the resources subscribed to, and what is closed when they change.
+func (s *session) subscribed() (map[string]struct{}, <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	uris := make(map[string]struct{}, len(s.subscriptions))
+	for uri := range s.subscriptions {
+		uris[uri] = struct{}{}
+	}
+	return uris, s.resubscribed
+}
+
+// opened takes the links whose upstream session was opened here.
+func (s *session) takeOpened() []backend.Channel {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var channels []backend.Channel
+	for _, l := range s.links {
+		l.mu.Lock()
+		if l.opened && l.channel != nil {
+			channels = append(channels, l.channel)
+		}
+		l.channel, l.opened = nil, false
+		l.mu.Unlock()
+	}
+	return channels
+}
+
+// registry holds the sessions in memory, least recently used first out.
+type registry struct {
+	limits *Limits
+	// drop closes what a session that falls out or is ended holds; called without the lock.
+	drop func(*session)
+	// changed is told how many sessions there are more.
+	changed func(delta int)
+
+	mu      sync.Mutex
+	byKey   map[sessionKey]*session
+	order   *list.List // of *session; the front was used last
+	callers map[string]int
+}
+
+func newRegistry(limits *Limits, drop func(*session), changed func(delta int)) *registry {
+	return &registry{limits: limits, drop: drop, changed: changed, byKey: map[sessionKey]*session{}, order: list.New(), callers: map[string]int{}}
+}
+
+// enter finds the session, or remembers it anew, and holds it until leave. It returns nil for one that was ended.
+func (r *registry) enter(key sessionKey, caller string, p passport) *session {
+	r.mu.Lock()
+	s := r.byKey[key]
+	var out *session
+	if s == nil {
+		s = &session{
+			key: key, caller: caller, passport: p, links: map[string]*link{}, subscriptions: map[string]struct{}{},
+			resubscribed: make(chan struct{}), calls: map[string]context.CancelCauseFunc{},
+		}
+		out = r.makeRoom()
+		r.byKey[key] = s
+		s.order = r.order.PushFront(s)
+		r.callers[caller]++
+		r.changed(1)
+	}
+	if s.ended {
+		s = nil
+	} else {
+		s.active++
+		s.used = time.Now()
+		r.order.MoveToFront(s.order)
+	}
+	r.mu.Unlock()
+	if out != nil {
+		r.drop(out)
+	}
+	return s
+}
+
+func (r *registry) leave(s *session) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.active--
+	s.used = time.Now()
+}
+
+// makeRoom takes the oldest idle session out of the memory if it is full. The caller holds the lock.
+func (r *registry) makeRoom() *session {
+	if r.order.Len() < r.limits.TotalSessions {
+		return nil
+	}
+	return r.takeIdle(func(*session) bool { return true })
+}
+
+// takeIdle takes out the session that was used longest ago, of those that fit and serve nobody now.
+func (r *registry) takeIdle(fits func(*session) bool) *session {
+	for e := r.order.Back(); e != nil; e = e.Prev() {
+		if s, ok := e.Value.(*session); ok && s.active == 0 && fits(s) {
+			r.remove(s)
+			return s
+		}
+	}
+	return nil
+}
+
+func (r *registry) remove(s *session) {
+	delete(r.byKey, s.key)
+	r.changed(-1)
+	r.order.Remove(s.order)
+	if r.callers[s.caller]--; r.callers[s.caller] == 0 {
+		delete(r.callers, s.caller)
+	}
+}
+
+// admit says whether the caller may open another session. At the limit its longest idle one is ended for it.
+func (r *registry) admit(caller string) bool {
+	r.mu.Lock()
+	if r.callers[caller] < r.limits.Sessions {
+		r.mu.Unlock()
+		return true
+	}
+	s := r.takeIdle(func(s *session) bool { return s.caller == caller })
+	r.mu.Unlock()
+	if s != nil {
+		r.drop(s)
+	}
+	return s != nil
+}
+
+// end ends a session for good, as far as this replica is asked; what is left is a mark, for as long as there is room.
+func (r *registry) end(s *session) {
+	r.mu.Lock()
+	s.ended = true
+	r.mu.Unlock()
+	r.drop(s)
+}
+
+// expire takes out what has been idle since before.
+func (r *registry) expire(before time.Time) {
+	for {
+		r.mu.Lock()
+		s := r.takeIdle(func(s *session) bool { return s.used.Before(before) })
+		r.mu.Unlock()
+		if s == nil {
+			return
+		}
+		r.drop(s)
+	}
+}
+
+func (r *registry) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.byKey)
+}
+
+// isIdle says that the link was never used, here or elsewhere.
+func (l *link) isIdle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.channel == nil && l.handle.Version == ""
+}
+
+// own makes the session at the backend one that is closed from here.
+func (l *link) own() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.opened = true
+}
+
+// replaceStream ends the stream that the session had, and takes its place until the function it returns is called.
+func (s *session) replaceStream(ctx context.Context) (leave func()) {
+	end, _ := ctx.Value(endStream{}).(context.CancelCauseFunc)
+	mine := &end
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stream != nil {
+		(*s.stream)(errReplaced)
+	}
+	s.stream = mine
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.stream == mine {
+			s.stream = nil
+		}
+	}
+}

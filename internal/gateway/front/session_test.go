@@ -1,0 +1,135 @@
+package front
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// registryOf is a registry whose dropped sessions are noted by caller.
+func registryOf(limits Limits) (*registry, *[]string) {
+	limits = limits.withDefaults()
+	dropped := new([]string)
+	return newRegistry(&limits, func(s *session) { *dropped = append(*dropped, s.caller) }, func(int) {}), dropped
+}
+
+func open(r *registry, id, caller string) *session {
+	s := r.enter(keyOf(id), caller, passport{})
+	r.leave(s)
+	return s
+}
+
+func TestASessionIsOneAsLongAsItIsRemembered(t *testing.T) {
+	t.Parallel()
+	r, _ := registryOf(Limits{})
+	if first, again := open(r, "1", "a"), open(r, "1", "a"); first != again {
+		t.Error("the same id, and another session")
+	}
+}
+
+func TestAnEndedSessionIsNotEnteredAgain(t *testing.T) {
+	t.Parallel()
+	r, dropped := registryOf(Limits{})
+	r.end(open(r, "1", "a"))
+	if s := r.enter(keyOf("1"), "a", passport{}); s != nil {
+		t.Error("it was entered")
+	}
+	if diff := cmp.Diff([]string{"a"}, *dropped); diff != "" {
+		t.Errorf("dropped -want +got:\n%s", diff)
+	}
+}
+
+func TestACallersLongestIdleSessionMakesRoomForItsNext(t *testing.T) {
+	t.Parallel()
+	r, dropped := registryOf(Limits{Sessions: 2})
+	busy := r.enter(keyOf("busy"), "a", passport{})
+	open(r, "idle", "a")
+	open(r, "other", "b")
+	if !r.admit("a") {
+		t.Fatal("an idle session was not given up")
+	}
+	if diff := cmp.Diff([]string{"a"}, *dropped); diff != "" {
+		t.Errorf("dropped -want +got:\n%s", diff)
+	}
+	r.enter(keyOf("busy too"), "a", passport{})
+	if r.admit("a") {
+		t.Error("all its sessions are in use, and another was let in")
+	}
+	r.leave(busy)
+	if !r.admit("a") {
+		t.Error("one is idle again, and no other was let in")
+	}
+}
+
+func TestTheMemoryOfSessionsIsBounded(t *testing.T) {
+	t.Parallel()
+	r, _ := registryOf(Limits{TotalSessions: 10})
+	for i := range 1000 {
+		open(r, fmt.Sprint(i), fmt.Sprint(i))
+	}
+	if got := r.count(); got != 10 || len(r.callers) != 10 || r.order.Len() != 10 {
+		t.Errorf("%d sessions of %d callers are remembered", got, len(r.callers))
+	}
+	if s := r.byKey[keyOf("999")]; s == nil {
+		t.Error("the newest is not among them")
+	}
+}
+
+func TestIdleSessionsExpireAndBusyOnesDoNot(t *testing.T) {
+	t.Parallel()
+	r, dropped := registryOf(Limits{})
+	open(r, "idle", "a")
+	r.enter(keyOf("busy"), "b", passport{})
+	r.expire(time.Now().Add(time.Hour))
+	if diff := cmp.Diff([]string{"a"}, *dropped); diff != "" {
+		t.Errorf("dropped -want +got:\n%s", diff)
+	}
+}
+
+func TestACancellationFindsItsRequestByTheRawID(t *testing.T) {
+	t.Parallel()
+	r, _ := registryOf(Limits{})
+	s := open(r, "1", "a")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	if !s.begin(`1`, cancel) {
+		t.Fatal("not begun")
+	}
+	if s.begin(`1`, cancel) {
+		t.Error("a second request of the same id was begun")
+	}
+	if s.cancel(`"1"`) || ctx.Err() != nil {
+		t.Error("the string 1 is not the number 1")
+	}
+	if !s.cancel(`1`) || context.Cause(ctx) != errCancelled { //nolint:errorlint // it is this very cause
+		t.Error("not cancelled")
+	}
+	s.finish(`1`)
+	if s.cancel(`1`) {
+		t.Error("cancelled after its end")
+	}
+}
+
+func TestANewStreamOfASessionEndsTheOneBefore(t *testing.T) {
+	t.Parallel()
+	r, _ := registryOf(Limits{})
+	s := open(r, "1", "a")
+	stream := func() context.Context {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		return context.WithValue(ctx, endStream{}, cancel)
+	}
+	first, second := stream(), stream()
+	leaveFirst := s.replaceStream(first)
+	s.replaceStream(second)
+	if first.Err() == nil || second.Err() != nil {
+		t.Errorf("first %v, second %v", first.Err(), second.Err())
+	}
+	leaveFirst()
+	s.replaceStream(stream())
+	if second.Err() == nil {
+		t.Error("the end of the first made the second forgotten")
+	}
+}

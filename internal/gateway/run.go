@@ -1,0 +1,199 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/seal"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
+	"github.com/mcp-operator/mcp-operator/internal/version"
+)
+
+// Run serves until ctx ends, then drains.
+func Run(ctx context.Context, o Options) error {
+	logger := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: o.LogLevel}))
+	sealer, err := sealerFor(o, logger)
+	if err != nil {
+		return err
+	}
+	watch := telemetry.New(telemetry.Options{Logger: logger, Audit: os.Stdout, Version: version.String()})
+	listener, err := listen(ctx, o)
+	if err != nil {
+		return err
+	}
+	f := front.New(front.Options{
+		Logger: logger, Telemetry: watch, Sealer: sealer, Limits: o.Limits, Version: version.String(), LoopbackOnly: isLoopback(listener.Addr()),
+	})
+	// What serves outlives ctx by the time of draining.
+	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	g := &gateway{options: o, logger: logger, front: f, telemetry: watch, failed: make(chan error, 2)}
+	defer g.close(serving)
+	if err := g.serveHealth(ctx); err != nil {
+		return err
+	}
+	if err := g.start(serving); err != nil {
+		return err
+	}
+	server := newServer(f, logger)
+	go func() { g.fail(server.Serve(netutil.LimitListener(listener, o.Connections))) }()
+	logger.Info("serving", "version", version.String(), "address", listener.Addr().String(), "health", o.HealthListen)
+	select {
+	case err := <-g.failed:
+		return err
+	case <-ctx.Done():
+	}
+	return g.drain(serving, server)
+}
+
+// gateway is one running process.
+type gateway struct {
+	options   Options
+	logger    *slog.Logger
+	front     *front.Front
+	telemetry *telemetry.Telemetry
+	// failed gets what the process cannot go on after.
+	failed chan error
+	health *http.Server
+	tables tables
+}
+
+// fail ends the process, unless the error is that of an orderly end.
+func (g *gateway) fail(err error) {
+	if err != nil && !errors.Is(err, http.ErrServerClosed) {
+		select {
+		case g.failed <- err:
+		default:
+		}
+	}
+}
+
+func sealerFor(o Options, logger *slog.Logger) (*seal.Keyring, error) {
+	if o.EphemeralKeys {
+		return seal.Ephemeral(), nil
+	}
+	return seal.Load(o.SessionKeys, func(err error) { logger.Error("session keys", "error", err) })
+}
+
+// listen opens the address for clients, with TLS if there is a certificate.
+func listen(ctx context.Context, o Options) (net.Listener, error) {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for clients: %w", err)
+	}
+	if o.TLSCert == "" {
+		return listener, nil
+	}
+	config, err := certs.Server(o.TLSCert, o.TLSKey, nil)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	return tls.NewListener(listener, config), nil
+}
+
+func isLoopback(address net.Addr) bool {
+	tcp, ok := address.(*net.TCPAddr)
+	return ok && tcp.IP.IsLoopback()
+}
+
+// maxHeader bounds the header of a request, in bytes.
+const maxHeader = 64 << 10
+
+func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    maxHeader,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
+		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// drain ends in good order: first nobody is sent here any more, then streams are ended so that their clients come back at
+// another replica, then requests in flight finish.
+func (g *gateway) drain(ctx context.Context, server *http.Server) error {
+	g.logger.Info("draining", "delay", g.options.DrainDelay, "timeout", g.options.DrainTimeout)
+	g.tables.draining.Store(true)
+	select {
+	case <-time.After(g.options.DrainDelay):
+	case err := <-g.failed:
+		return err
+	}
+	g.front.Drain()
+	ctx, cancel := context.WithTimeout(ctx, g.options.DrainTimeout)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		g.logger.Warn("requests were cut off", "error", err)
+		return errors.Join(err, server.Close())
+	}
+	return nil
+}
+
+// close gives up everything that is left.
+func (g *gateway) close(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	g.tables.close(ctx)
+	if g.health != nil {
+		_ = g.health.Close()
+	}
+	if err := g.telemetry.Close(ctx); err != nil {
+		g.logger.Warn("the last traces were not exported", "error", err)
+	}
+}
+
+// serveHealth serves what the platform asks, on an address of its own.
+func (g *gateway) serveHealth(ctx context.Context) error {
+	if g.options.HealthListen == "0" {
+		return nil
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", g.options.HealthListen)
+	if err != nil {
+		return fmt.Errorf("listen for health checks: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("GET /readyz", g.readyz)
+	mux.Handle("GET /metrics", g.telemetry.Handler())
+	if file := g.options.StatusTokenFile; file != "" {
+		mux.Handle("GET /status", g.status(file))
+	}
+	g.health = newServer(mux, g.logger)
+	g.health.WriteTimeout = 10 * time.Second
+	go func() { g.fail(g.health.Serve(netutil.LimitListener(listener, 100))) }()
+	return nil
+}
+
+// readyz says whether clients should be sent here: there is a table, and a child has answered once. A backend that is down
+// does not count, since the gateway answers for it.
+func (g *gateway) readyz(w http.ResponseWriter, _ *http.Request) {
+	if why := g.unready(); why != "" {
+		http.Error(w, why, http.StatusServiceUnavailable)
+	}
+}
+
+func (g *gateway) unready() string {
+	current := g.tables.current.Load()
+	switch {
+	case current == nil:
+		return "there is no routing table yet"
+	case g.tables.draining.Load():
+		return "shutting down"
+	case g.options.Stdio != nil && !current.Backends[0].Answered():
+		return "the server has not answered yet: " + cmp.Or(current.Backends[0].Status().ErrorClass, "it is starting")
+	}
+	return ""
+}

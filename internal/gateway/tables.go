@@ -1,0 +1,260 @@
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/auth"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/child"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/source"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/upstream"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/internal/version"
+)
+
+// tables is what is made of the routing table in use.
+type tables struct {
+	current  atomic.Pointer[front.State]
+	draining atomic.Bool
+	// refused is why a newer table is not in use; nil if none was refused since.
+	refused atomic.Pointer[error]
+
+	mu sync.Mutex // held while a table is taken into use
+	// stops ends the watch of each backend.
+	stops map[*front.Backend]context.CancelFunc
+}
+
+// start takes the first table into use, and the ones that follow.
+func (g *gateway) start(ctx context.Context) error {
+	if g.options.Stdio != nil {
+		if err := g.use(ctx, g.options.Stdio.Table); err != nil {
+			return err
+		}
+		go g.awaitChild(ctx)
+		return nil
+	}
+	options := source.Options{
+		File: g.options.TableFile, Logger: g.logger, Refused: g.refuse,
+		Table: func(t *table.Table) {
+			if err := g.use(ctx, t); err != nil {
+				g.refuse(err)
+			}
+		},
+	}
+	if namespace, name, ok := strings.Cut(g.options.ConfigMap, "/"); ok {
+		options.ConfigMap = &source.ConfigMap{Namespace: namespace, Name: name, Key: g.options.ConfigMapKey}
+	}
+	go func() {
+		if err := source.Run(ctx, options); err != nil {
+			g.fail(err)
+		}
+	}()
+	return nil
+}
+
+// refuse keeps the table in use, and says why the newer one is not.
+func (g *gateway) refuse(err error) {
+	g.tables.refused.Store(&err)
+	g.telemetry.TableRefused()
+	g.logger.Error("the new routing table is refused, the one in use serves on", "error", err)
+}
+
+// use serves by another table from now on.
+func (g *gateway) use(ctx context.Context, t *table.Table) error {
+	g.tables.mu.Lock()
+	defer g.tables.mu.Unlock()
+	before := g.tables.current.Load()
+	next, err := g.build(ctx, t, before)
+	if err != nil {
+		return err
+	}
+	g.front.Use(next)
+	g.tables.current.Store(next)
+	g.tables.refused.Store(nil)
+	g.telemetry.TableApplied()
+	g.logger.Info("routing table in use", "revision", t.Revision, "backends", len(t.Backends))
+	g.watch(ctx, next, before)
+	return nil
+}
+
+// build makes the live state of a table. A backend whose configuration is the same as before is kept.
+func (g *gateway) build(ctx context.Context, t *table.Table, before *front.State) (*front.State, error) {
+	var verifier *auth.Verifier
+	kept := map[string]*front.Backend{}
+	if before != nil {
+		verifier = before.Verifier
+		for _, b := range before.Backends {
+			kept[b.Config.Name] = b
+		}
+	}
+	verifier, err := auth.New(ctx, t.Auth, auth.Options{
+		PublicURL: t.Endpoint.PublicURL, Path: t.Endpoint.Path, Logger: g.logger, LoopbackIssuers: g.options.LoopbackIssuers,
+	}, verifier)
+	if err != nil {
+		return nil, fmt.Errorf("auth: %w", err)
+	}
+	state := &front.State{Table: t, Verifier: verifier}
+	for _, config := range t.Backends {
+		if b := kept[config.Name]; b != nil && isSameServer(b.Config, config) {
+			if !reflect.DeepEqual(b.Config, config) {
+				b = b.With(config)
+			}
+			state.Backends = append(state.Backends, b)
+			continue
+		}
+		server, err := g.backend(config)
+		if err != nil {
+			return nil, fmt.Errorf("backend %q: %w", config.Name, err)
+		}
+		state.Backends = append(state.Backends, front.NewBackend(config, server))
+	}
+	return state, nil
+}
+
+// isSameServer says whether two configurations reach a server in the same way, and differ at most in what of it is served and
+// under which names.
+func isSameServer(a, b table.Backend) bool {
+	a.Prefix, a.Tools, a.Trusted = b.Prefix, b.Tools, b.Trusted
+	return reflect.DeepEqual(a, b)
+}
+
+// backend makes the upstream side of one backend.
+func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
+	if config.Transport == table.TransportStdio {
+		options := child.Options{
+			Name: config.Name, Version: version.String(), Command: config.Command, ProtocolVersion: config.ProtocolVersion,
+			Logger: g.logger, Env: childEnvironment(os.Environ()), HoldTimeout: g.options.Hold, IdleTimeout: g.options.Limits.SessionIdle,
+			CallTimeout: max(g.options.Limits.Call, time.Duration(config.TimeoutSeconds)*time.Second),
+		}
+		if s := g.options.Stdio; s != nil {
+			options.MaxChildren, options.StopGrace = s.Children, s.StopGrace
+			options.Sessions = map[string]child.Sessions{"auto": child.Auto, "stateful": child.Stateful, "stateless": child.Stateless}[s.Sessions]
+		}
+		return child.New(options)
+	}
+	options := upstream.Options{Logger: g.logger, Version: version.String(), Hold: g.options.Hold}
+	if config.Credential != nil {
+		secret, err := credential.New(config.Credential)
+		if err != nil {
+			return nil, err
+		}
+		options.Credential = secret
+	}
+	if config.CAFile != "" {
+		options.TLS = func() (*tls.Config, error) { return certs.NewClient(config.CAFile).Config() }
+	}
+	return upstream.New(config, options)
+}
+
+// childEnvironment leaves out what is the gateway's own.
+func childEnvironment(environment []string) []string {
+	return slices.DeleteFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, environmentPrefix) })
+}
+
+// watch keeps the new backends' catalogs up to date, and gives up the ones that are gone.
+func (g *gateway) watch(ctx context.Context, next, before *front.State) {
+	t := &g.tables
+	if t.stops == nil {
+		t.stops = map[*front.Backend]context.CancelFunc{}
+	}
+	wanted, servers := map[*front.Backend]bool{}, map[backend.Backend]bool{}
+	for _, b := range next.Backends {
+		wanted[b], servers[b.Server] = true, true
+		if t.stops[b] == nil {
+			watching, stop := context.WithCancel(ctx)
+			t.stops[b] = stop
+			go g.front.Watch(watching, b)
+		}
+	}
+	if before == nil {
+		return
+	}
+	for _, b := range before.Backends {
+		if !wanted[b] {
+			t.stops[b]()
+			delete(t.stops, b)
+			go g.giveUp(ctx, b)
+		}
+	}
+}
+
+// giveUp closes a backend that no request uses any more.
+func (g *gateway) giveUp(ctx context.Context, b *front.Backend) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if err := b.Server.Close(ctx); err != nil {
+		g.logger.Debug("close a backend", "backend", b.Config.Name, "error", err)
+	}
+}
+
+func (t *tables) close(ctx context.Context) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	state := t.current.Load()
+	if state == nil {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, b := range state.Backends {
+		t.stops[b]()
+		wg.Go(func() { _ = b.Server.Close(ctx) }) // the process ends: nobody is left to tell
+	}
+	wg.Wait()
+}
+
+// Check says what is wrong with a routing table, or that nothing is.
+func Check(file string, out io.Writer) error {
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read the routing table: %w", err)
+	}
+	t, err := table.Parse(content)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(out, "valid: format %d, %d backends at %s\n", t.Version, len(t.Backends), t.Endpoint.Path)
+	return err
+}
+
+// awaitChild ends the process if its server has not answered by the deadline: the reason is in the termination log then, and
+// the platform shows it and starts anew.
+func (g *gateway) awaitChild(ctx context.Context) {
+	deadline := g.options.Stdio.StartDeadline
+	if deadline == 0 {
+		return
+	}
+	b := g.tables.current.Load().Backends[0]
+	select {
+	case <-b.Ready():
+		return
+	case <-ctx.Done():
+		return
+	case <-time.After(deadline):
+	}
+	why := fmt.Sprintf("the server did not answer MCP on its standard output within %s of its start", deadline)
+	if status := b.Status(); status.Child != nil && status.Child.LastExit != "" {
+		why = fmt.Sprintf("the server's process ended at its start, %d times, lastly with %s", status.Child.Restarts+1, status.Child.LastExit)
+	}
+	if log := g.options.Stdio.TerminationLog; log != "" {
+		if _, err := os.Stat(log); err == nil {
+			if err := os.WriteFile(log, []byte(why), 0o600); err != nil {
+				g.logger.Warn("write the termination log", "error", err)
+			}
+		}
+	}
+	g.fail(errors.New(why))
+}

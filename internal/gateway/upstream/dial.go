@@ -1,0 +1,137 @@
+package upstream
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// newTransport makes the one transport of a backend. It knows no proxy, asks for no compression, and has nobody's connections
+// but its own.
+func (b *Backend) newTransport() *http.Transport {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true) // by ALPN, so over TLS only
+	return &http.Transport{
+		DialContext:    b.dials.dial,
+		DialTLSContext: b.dials.dialTLS,
+		Protocols:      protocols,
+		HTTP2: &http.HTTP2Config{
+			SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second,
+			// What a client does not read yet is held here, so that it does not hold up other streams of the connection.
+			MaxReceiveBufferPerStream: 256 << 10, MaxReceiveBufferPerConnection: 64 << 20,
+		},
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: b.limits.Headers,
+		MaxIdleConns:           b.limits.IdleConns,
+		MaxIdleConnsPerHost:    b.limits.IdleConns,
+		IdleConnTimeout:        b.limits.IdleConn,
+	}
+}
+
+// dialError is the error of a connection that was not made: nothing was sent.
+type dialError struct {
+	class string
+	err   error
+}
+
+func (e *dialError) Error() string { return e.err.Error() }
+func (e *dialError) Unwrap() error { return e.err }
+
+// failureMemory is how long the failure of a dial answers for the next ones to the same address, so that a thousand calls on
+// hold do not dial a thousand times.
+const failureMemory = 50 * time.Millisecond
+
+// dialer makes the connections of a backend, a bounded number at once.
+type dialer struct {
+	*Backend
+
+	slots chan struct{}
+
+	mu     sync.Mutex
+	failed map[string]dialFailure // by address
+}
+
+type dialFailure struct {
+	at  time.Time
+	err *dialError
+}
+
+func newDialer(b *Backend) *dialer {
+	return &dialer{Backend: b, slots: make(chan struct{}, b.limits.Dials), failed: map[string]dialFailure{}}
+}
+
+func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	select {
+	case d.slots <- struct{}{}:
+		defer func() { <-d.slots }()
+	case <-ctx.Done():
+		return nil, &dialError{class: classConnect, err: context.Cause(ctx)}
+	}
+	if err := d.lately(address); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, d.limits.Connect)
+	defer cancel()
+	conn, err := d.options.Dial(ctx, network, address)
+	if err != nil {
+		return nil, d.remember(address, err)
+	}
+	return conn, nil
+}
+
+// lately returns how a dial to the address failed a moment ago, or nil.
+func (d *dialer) lately(address string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f, ok := d.failed[address]; ok && time.Since(f.at) < failureMemory {
+		return f.err
+	}
+	return nil
+}
+
+// remember notes a failure. Old ones go, since the addresses of pods come and go.
+func (d *dialer) remember(address string, err error) error {
+	failure := &dialError{class: classConnect, err: err}
+	if _, ok := errors.AsType[*net.DNSError](err); ok {
+		failure.class = classDNS
+	}
+	if errors.Is(err, context.Canceled) {
+		return failure // by the caller: it says nothing of the address
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	for other, f := range d.failed {
+		if now.Sub(f.at) >= failureMemory {
+			delete(d.failed, other)
+		}
+	}
+	d.failed[address] = dialFailure{at: now, err: failure}
+	return failure
+}
+
+// dialTLS demands the certificate of the URL's host, also of a pod that is dialled by address.
+func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+	config, err := d.options.TLS()
+	if err != nil {
+		return nil, &dialError{class: classTLS, err: err}
+	}
+	config.ServerName, config.NextProtos = d.url.Hostname(), []string{"h2", "http/1.1"}
+	plain, err := d.dial(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(plain, config)
+	ctx, cancel := context.WithTimeout(ctx, d.limits.Handshake)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = plain.Close() // the handshake's error says more
+		return nil, &dialError{class: classTLS, err: err}
+	}
+	return conn, nil
+}

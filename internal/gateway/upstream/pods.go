@@ -1,0 +1,184 @@
+package upstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// podsFresh is how long an answer of the DNS server is used; Kubernetes' own lets it live as long.
+	podsFresh = 5 * time.Second
+	// podMemory is how long a pod that has left DNS, perhaps because it is not ready, may still be spoken to. After that its
+	// address may be somebody else's, who must get neither the session nor the credential.
+	podMemory = 30 * time.Second
+	// podPatience is how long a session's pod may accept no connection while there are others.
+	podPatience = time.Second
+	// podLookup bounds one look-up.
+	podLookup = 2 * time.Second
+)
+
+// pods are the pods behind a headless Service. A nil *pods is a backend that has one address.
+type pods struct {
+	host, port string
+	resolver   Resolver
+
+	mu       sync.Mutex
+	asked    time.Time
+	asking   chan struct{} // closed when the look-up that runs has ended; nil if none does
+	err      error         // of the last look-up
+	current  []string      // addresses, sorted
+	seen     map[string]time.Time
+	sessions map[string]int
+	avoided  map[string]time.Time
+}
+
+func newPods(host, port string, resolver Resolver) *pods {
+	return &pods{
+		host: host, port: port, resolver: resolver,
+		seen: map[string]time.Time{}, sessions: map[string]int{}, avoided: map[string]time.Time{},
+	}
+}
+
+// refresh looks the pods up, unless that was done a moment ago. Of several callers one does it.
+func (p *pods) refresh(ctx context.Context) error {
+	p.mu.Lock()
+	if time.Since(p.asked) < podsFresh && p.err == nil {
+		p.mu.Unlock()
+		return nil
+	}
+	if p.asking == nil {
+		p.asking = make(chan struct{})
+		go p.ask(context.WithoutCancel(ctx), p.asking)
+	}
+	asking := p.asking
+	p.mu.Unlock()
+	select {
+	case <-asking:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+func (p *pods) ask(ctx context.Context, done chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, podLookup)
+	defer cancel()
+	found, err := p.resolver.LookupNetIP(ctx, "ip", p.host)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	defer close(done)
+	now := time.Now()
+	p.asking, p.asked, p.err = nil, now, err
+	notFound, isDNS := errors.AsType[*net.DNSError](err)
+	switch {
+	case err == nil:
+		p.current = p.current[:0]
+		for _, ip := range found {
+			p.current = append(p.current, net.JoinHostPort(ip.Unmap().String(), p.port))
+		}
+		slices.Sort(p.current)
+	case isDNS && notFound.IsNotFound:
+		p.current = nil
+	}
+	// While the DNS server fails, the pods it named last are taken to be there still.
+	for _, address := range p.current {
+		p.seen[address] = now
+	}
+	for address, at := range p.seen {
+		if now.Sub(at) > podMemory {
+			delete(p.seen, address)
+			delete(p.sessions, address)
+		}
+	}
+	for address, at := range p.avoided {
+		if now.Sub(at) > podsFresh {
+			delete(p.avoided, address)
+		}
+	}
+}
+
+// pick chooses the pod for a new session: one that has the fewest, as far as this gateway knows, and did not fail just now.
+func (p *pods) pick(ctx context.Context) (string, error) {
+	if p == nil {
+		return "", nil
+	}
+	err := p.refresh(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.current) == 0 {
+		return "", fmt.Errorf("%s: no pods: %w", p.host, errors.Join(err, errNoPods))
+	}
+	var best []string
+	least := math.MaxInt
+	for _, address := range p.current {
+		load := p.sessions[address]
+		if at, ok := p.avoided[address]; ok && time.Since(at) < podsFresh {
+			load += math.MaxInt32 // the last choice
+		}
+		if load < least {
+			least, best = load, best[:0]
+		}
+		if load == least {
+			best = append(best, address)
+		}
+	}
+	return best[rand.N(len(best))], nil //nolint:gosec // it only spreads load
+}
+
+var errNoPods = errors.New("the name has no addresses")
+
+// knows says whether an address belongs to one of the pods, or did until a moment ago.
+func (p *pods) knows(ctx context.Context, address string) bool {
+	if p == nil {
+		return address == ""
+	}
+	if p.saw(address, podsFresh) {
+		return true
+	}
+	_ = p.refresh(ctx) // if it fails, what was seen before counts
+	return p.saw(address, podMemory)
+}
+
+func (p *pods) saw(address string, within time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at, ok := p.seen[address]
+	return ok && time.Since(at) < within
+}
+
+// haveOther says whether there is a pod besides that of the address.
+func (p *pods) haveOther(ctx context.Context, address string) bool {
+	_ = p.refresh(ctx) // if it fails, what was seen before counts
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.ContainsFunc(p.current, func(other string) bool { return other != address })
+}
+
+// opened and closed count the sessions of a pod.
+func (p *pods) opened(address string) { p.count(address, 1) }
+func (p *pods) closed(address string) { p.count(address, -1) }
+
+func (p *pods) count(address string, n int) {
+	if p == nil || address == "" {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sessions[address] = max(0, p.sessions[address]+n)
+}
+
+// avoid makes a pod the last choice for a while.
+func (p *pods) avoid(address string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.avoided[address] = time.Now()
+}

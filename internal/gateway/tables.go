@@ -187,7 +187,9 @@ func (g *gateway) watch(ctx context.Context, next, before *front.State) {
 		if !wanted[b] {
 			t.stops[b]()
 			delete(t.stops, b)
-			go g.giveUp(ctx, b)
+			if !servers[b.Server] {
+				go g.giveUp(ctx, b)
+			}
 		}
 	}
 }
@@ -230,25 +232,37 @@ func Check(file string, out io.Writer) error {
 	return err
 }
 
-// awaitChild ends the process if its server has not answered by the deadline: the reason is in the termination log then, and
-// the platform shows it and starts anew.
+// maxStarts is how often a child that never answered may end before the gateway gives up on it.
+const maxStarts = 5
+
+// awaitChild ends the process if its server has not answered by the deadline, or ends whenever it is started: the reason is in
+// the termination log then, and the platform shows it and starts anew.
 func (g *gateway) awaitChild(ctx context.Context) {
-	deadline := g.options.Stdio.StartDeadline
-	if deadline == 0 {
+	if g.options.Stdio.StartDeadline == 0 {
 		return
 	}
 	b := g.tables.current.Load().Backends[0]
-	select {
-	case <-b.Ready():
-		return
-	case <-ctx.Done():
-		return
-	case <-time.After(deadline):
+	deadline := time.After(g.options.Stdio.StartDeadline)
+	for tick := time.Tick(200 * time.Millisecond); ; {
+		select {
+		case <-b.Ready():
+			return
+		case <-ctx.Done():
+			return
+		case <-tick:
+			if child := b.Status().Child; child != nil && child.Restarts >= maxStarts-1 {
+				g.giveUpChild(fmt.Sprintf("the server's process ended each time it was started, %d times, lastly with %s", child.Restarts+1, child.LastExit))
+				return
+			}
+		case <-deadline:
+			g.giveUpChild(fmt.Sprintf("the server did not answer MCP on its standard output within %s of its start", g.options.Stdio.StartDeadline))
+			return
+		}
 	}
-	why := fmt.Sprintf("the server did not answer MCP on its standard output within %s of its start", deadline)
-	if status := b.Status(); status.Child != nil && status.Child.LastExit != "" {
-		why = fmt.Sprintf("the server's process ended at its start, %d times, lastly with %s", status.Child.Restarts+1, status.Child.LastExit)
-	}
+}
+
+// giveUpChild ends the process, and says why where the platform looks for it.
+func (g *gateway) giveUpChild(why string) {
 	if log := g.options.Stdio.TerminationLog; log != "" {
 		if _, err := os.Stat(log); err == nil {
 			if err := os.WriteFile(log, []byte(why), 0o600); err != nil {

@@ -114,6 +114,14 @@ test-envtest: envtest-assets ## The controllers against a real API server
 test-envtest-oldest: envtest-assets ## The same, the API server emulating the oldest supported Kubernetes
 	ENVTEST_EMULATED_VERSION=1.34 go test -count=1 -timeout=10m ./test/cel/... ./test/envtest/...
 
+.PHONY: test-gateway
+test-gateway: ## The gateway's binary between real clients and servers of every protocol version
+	go test -count=1 -timeout=10m ./test/gateway/...
+
+.PHONY: conformance
+conformance: ## The official MCP conformance suites, through the gateway in every way (Linux, npm)
+	go test -count=1 -timeout=10m -v ./test/conformance/...
+
 .PHONY: test-e2e
 test-e2e: cluster-up images ## The operator, installed as in production, on the local cluster (root, Linux)
 	$(IN_CLUSTER) go test -count=1 -timeout=20m -v ./test/e2e/...

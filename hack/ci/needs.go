@@ -43,6 +43,12 @@ var (
 		}
 		return "npm is not in PATH; some of the MCP servers tested with come from npm"
 	}}
+	installedNPM = need{missing: func(context.Context) string {
+		if _, err := exec.LookPath("npm"); err == nil {
+			return ""
+		}
+		return "npm is not in PATH; the suites come from npm"
+	}}
 	// apiServer: our etcd and kube-apiserver build on Linux; elsewhere
 	// KUBEBUILDER_ASSETS may name a folder that has both.
 	apiServer = need{missing: func(context.Context) string {

@@ -29,6 +29,8 @@ var verifySteps = []step{
 // testSteps are those of `make test`, the quick ones first.
 var testSteps = []step{
 	{target: "test-unit", what: "unit tests with the race detector", budget: 4 * time.Minute},
+	{target: "test-gateway", what: "the gateway between real clients and servers", budget: 2 * time.Minute},
+	{target: "conformance", what: "the official MCP suites, through the gateway", budget: 3 * time.Minute, needs: []need{linux, installedNPM}},
 	{target: "cluster-build", what: "the local cluster's binaries", budget: 10 * time.Minute, needs: []need{linux, root}},
 	{target: "test-cel", what: "schema rules on a real API server", budget: 90 * time.Second, needs: []need{apiServer}},
 	{target: "test-envtest", what: "controllers on a real API server", budget: 2 * time.Minute, needs: []need{apiServer}},

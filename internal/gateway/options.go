@@ -60,7 +60,7 @@ type Stdio struct {
 	Table *table.Table
 	// Sessions is auto, stateful or stateless; see package child.
 	Sessions string
-	// Children is how many processes run at most.
+	// Children is how many processes run at most that belong to one session.
 	Children int
 	// StopGrace is how long the child may take to end. Default 5 s.
 	StopGrace time.Duration
@@ -145,7 +145,7 @@ func ParseStdio(args []string, getenv func(string) string, help io.Writer) (Opti
 	flags.StringVar(&name, "server-name", "server", "`name` of the server in metrics and logs: a-z, 0-9 and '-'")
 	flags.StringVar(&s.Sessions, "sessions", "auto",
 		"auto: clients that can be asked something get a process of their own, others share one; stateful: all get their own; stateless: all share one")
-	flags.IntVar(&s.Children, "max-children", 8, "`number` of processes at most; clients beyond that share one")
+	flags.IntVar(&s.Children, "max-children", 8, "`number` of processes at most that belong to one client; clients beyond that share one")
 	flags.DurationVar(&s.StartDeadline, "start-deadline", 2*time.Minute,
 		"`time` after which a gateway whose server never answered gives up, for others to see; 0 waits for ever")
 	flags.StringVar(&s.TerminationLog, "termination-log", "/dev/termination-log", "`file` for the reason then, if it exists")
@@ -160,6 +160,9 @@ func ParseStdio(args []string, getenv func(string) string, help io.Writer) (Opti
 		o.divide(grace)
 	}
 	problems := o.validate()
+	if s.Children < 1 || s.StartDeadline < 0 || grace < 0 {
+		problems = append(problems, errors.New("--max-children must be at least 1, --start-deadline and --termination-grace not negative"))
+	}
 	switch s.Sessions {
 	case "auto", "stateful", "stateless":
 	default:
@@ -255,6 +258,9 @@ func (o *Options) validate() []error {
 		if span.value < 10*time.Millisecond {
 			problems = append(problems, fmt.Errorf("--%s must be at least 10ms", span.flag))
 		}
+	}
+	if o.DrainDelay < 0 || o.DrainTimeout < 0 {
+		problems = append(problems, errors.New("--drain-delay and --drain-timeout must not be negative"))
 	}
 	return problems
 }

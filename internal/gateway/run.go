@@ -29,7 +29,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	watch := telemetry.New(telemetry.Options{Logger: logger, Audit: os.Stdout, Version: version.String()})
-	listener, err := listen(ctx, o)
+	listener, err := listen(ctx, o, logger)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,8 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	server := newServer(f, logger)
-	go func() { g.fail(server.Serve(netutil.LimitListener(listener, o.Connections))) }()
+	go f.Serve(serving)
+	go func() { g.fail(server.Serve(listener)) }()
 	logger.Info("serving", "version", version.String(), "address", listener.Addr().String(), "health", o.HealthListen)
 	select {
 	case err := <-g.failed:
@@ -88,18 +89,23 @@ func sealerFor(o Options, logger *slog.Logger) (*seal.Keyring, error) {
 }
 
 // listen opens the address for clients, with TLS if there is a certificate.
-func listen(ctx context.Context, o Options) (net.Listener, error) {
+// HTTP/1.1 only: the time a client may take to read is the connection's there, and not that of a stream among others.
+func listen(ctx context.Context, o Options, logger *slog.Logger) (net.Listener, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
 		return nil, fmt.Errorf("listen for clients: %w", err)
 	}
+	listener = netutil.LimitListener(listener, o.Connections)
 	if o.TLSCert == "" {
 		return listener, nil
 	}
-	config, err := certs.Server(o.TLSCert, o.TLSKey, nil)
+	config, err := certs.Server(o.TLSCert, o.TLSKey, func(err error) {
+		logger.Error("the certificate is not renewed, the one before it is shown on", "error", err)
+	})
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
+	config.NextProtos = []string{"http/1.1"}
 	return tls.NewListener(listener, config), nil
 }
 
@@ -117,7 +123,6 @@ func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
 		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
 	}
 }
@@ -167,7 +172,7 @@ func (g *gateway) serveHealth(ctx context.Context) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("GET /readyz", g.readyz)
-	mux.Handle("GET /metrics", g.telemetry.Handler())
+	mux.HandleFunc("GET /metrics", g.metrics)
 	if file := g.options.StatusTokenFile; file != "" {
 		mux.Handle("GET /status", g.status(file))
 	}
@@ -175,6 +180,18 @@ func (g *gateway) serveHealth(ctx context.Context) error {
 	g.health.WriteTimeout = 10 * time.Second
 	go func() { g.fail(g.health.Serve(netutil.LimitListener(listener, 100))) }()
 	return nil
+}
+
+// metrics serves the metrics, and counts before that what a supervisor counted by itself.
+func (g *gateway) metrics(w http.ResponseWriter, r *http.Request) {
+	if current := g.tables.current.Load(); current != nil {
+		for _, b := range current.Backends {
+			for range g.tables.newRestarts(b) {
+				g.telemetry.ChildRestarted(b.Config.Name)
+			}
+		}
+	}
+	g.telemetry.Handler().ServeHTTP(w, r)
 }
 
 // readyz says whether clients should be sent here: there is a table, and a child has answered once. A backend that is down

@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +20,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/source"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/toolset"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/upstream"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/version"
@@ -36,6 +36,24 @@ type tables struct {
 	mu sync.Mutex // held while a table is taken into use
 	// stops ends the watch of each backend.
 	stops map[*front.Backend]context.CancelFunc
+	// restarts is how many restarts of children were counted, by backend.
+	restarts map[string]int
+}
+
+// newRestarts is how often the backend's children were started again since it was asked last.
+func (t *tables) newRestarts(b *front.Backend) int {
+	child := b.Status().Child
+	if child == nil {
+		return 0
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.restarts == nil {
+		t.restarts = map[string]int{}
+	}
+	before := t.restarts[b.Config.Name]
+	t.restarts[b.Config.Name] = child.Restarts
+	return max(child.Restarts-before, 0)
 }
 
 // start takes the first table into use, and the ones that follow.
@@ -108,6 +126,7 @@ func (g *gateway) build(ctx context.Context, t *table.Table, before *front.State
 		return nil, fmt.Errorf("auth: %w", err)
 	}
 	state := &front.State{Table: t, Verifier: verifier}
+	var made []*front.Backend
 	for _, config := range t.Backends {
 		if b := kept[config.Name]; b != nil && isSameServer(b.Config, config) {
 			if !reflect.DeepEqual(b.Config, config) {
@@ -118,11 +137,21 @@ func (g *gateway) build(ctx context.Context, t *table.Table, before *front.State
 		}
 		server, err := g.backend(config)
 		if err != nil {
+			g.discard(ctx, made)
 			return nil, fmt.Errorf("backend %q: %w", config.Name, err)
 		}
-		state.Backends = append(state.Backends, front.NewBackend(config, server))
+		b := front.NewBackend(config, server)
+		made = append(made, b)
+		state.Backends = append(state.Backends, b)
 	}
 	return state, nil
+}
+
+// discard closes what was made for a table that is refused.
+func (g *gateway) discard(ctx context.Context, made []*front.Backend) {
+	for _, b := range made {
+		go g.giveUp(ctx, b)
+	}
 }
 
 // isSameServer says whether two configurations reach a server in the same way, and differ at most in what of it is served and
@@ -146,19 +175,21 @@ func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
 		}
 		return child.New(options)
 	}
-	options := upstream.Options{Logger: g.logger, Version: version.String(), Hold: g.options.Hold}
-	if config.Credential != nil {
-		secret, err := credential.New(config.Credential)
-		if err != nil {
-			return nil, err
-		}
-		options.Credential = secret
+	secret, err := credential.New(config.Credential)
+	if err != nil {
+		return nil, err
 	}
-	if config.CAFile != "" {
-		options.TLS = func() (*tls.Config, error) { return certs.NewClient(config.CAFile).Config() }
+	if config.Transport == table.TransportToolset {
+		return toolset.New(config, toolset.Options{Logger: g.logger, Version: version.String(), Credential: secret, TLS: certs.NewClient(config.CAFile).Config})
 	}
-	return upstream.New(config, options)
+	return upstream.New(config, upstream.Options{
+		Logger: g.logger, Version: version.String(), Hold: g.options.Hold, Credential: secret,
+		Limits: upstream.Limits{StreamIdle: max(leastStreamIdle, g.options.Limits.Call), SessionIdle: g.options.Limits.SessionIdle},
+	})
 }
+
+// leastStreamIdle is how long a backend's response, once begun, may be silent, unless calls may take longer.
+const leastStreamIdle = 5 * time.Minute
 
 // childEnvironment leaves out what is the gateway's own.
 func childEnvironment(environment []string) []string {
@@ -194,7 +225,7 @@ func (g *gateway) watch(ctx context.Context, next, before *front.State) {
 	}
 }
 
-// giveUp closes a backend that no request uses any more.
+// giveUp closes a backend that the table no longer has.
 func (g *gateway) giveUp(ctx context.Context, b *front.Backend) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

@@ -22,7 +22,8 @@ func (t *PostgresTool) validate(p *problems, path string) {
 			p.add(path+".argument", "must be 1 to %d printable bytes", maxArgumentName)
 		}
 		if kind := SQLType(strings.TrimSuffix(string(param.Type), SQLArray)); param.Type != "" && !slices.Contains(sqlTypes, kind) {
-			p.add(path+".type", "%s is not known: Text, Integer, Number, Boolean, JSON, Timestamp, Date, UUID, or one of them with []", clip(string(param.Type)))
+			p.add(path+".type", "%s is not known: Text, Integer, Number, Boolean, JSON, Timestamp, Date, UUID, or one of them with []",
+				clip(string(param.Type)))
 		}
 	}
 	if t.MaxRows < 0 || t.MaxRows > maxRows {

@@ -183,7 +183,8 @@ func checkTemplate(template string) error {
 		rest = after
 	}
 	shape := literal.String()
-	if !consists(shape, 1, maxURL, toolName+"~/!$&'()*+,;=:@") || shape != "/" && path.Clean(shape) != strings.TrimSuffix(shape, "/") {
+	if !consists(shape, 1, maxURL, toolName+"~/!$&'()*+,;=:@") || strings.Contains(shape, "//") ||
+		shape != "/" && path.Clean(shape) != strings.TrimSuffix(shape, "/") {
 		return fmt.Errorf("%s must have only A-Z, a-z, 0-9 and -._~!$&'()*+,;=:@/ outside of variables, and no '.', '..' or '//'", clip(template))
 	}
 	return nil

@@ -119,7 +119,7 @@ const maxEmptyReads = 100
 func (l *lineReader) makeRoom() {
 	into := l.buf
 	if 2*l.held() >= len(l.buf) {
-		into = make([]byte, max(firstBufferBytes, 2*len(l.buf)))
+		into = make([]byte, max(firstBufferBytes, 2*len(l.buf), min(4*len(l.buf), headBytes)))
 	}
 	l.moveTo(into)
 }

@@ -32,6 +32,7 @@ func TestParamHeadersAreFoundAlongProperties(t *testing.T) {
 func TestAToolThatAsksForAHeaderWronglyIsToBeHidden(t *testing.T) {
 	t.Parallel()
 	property := func(schema string) string { return `{"type":"object","properties":{"a":` + schema + `}}` }
+	lowerCase := property(`{"type":"string","x-mcp-header":"a"}`)
 	for name, schema := range map[string]string{
 		"line feed":                    property(`{"type":"string","x-mcp-header":"A\r\nX-Evil: 1"}`),
 		"space":                        property(`{"type":"string","x-mcp-header":"A B"}`),
@@ -46,7 +47,7 @@ func TestAToolThatAsksForAHeaderWronglyIsToBeHidden(t *testing.T) {
 		"no type":                      property(`{"x-mcp-header":"A"}`),
 		"several types":                property(`{"type":["string","null"],"x-mcp-header":"A"}`),
 		"twice":                        `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"type":"string","x-mcp-header":"A"}}}`,
-		"twice, in other case":         `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":{"properties":{"c":{"type":"string","x-mcp-header":"a"}}}}}`,
+		"twice, in other case":         `{"properties":{"a":{"type":"string","x-mcp-header":"A"},"b":` + lowerCase + `}}`,
 		"at the top":                   `{"type":"string","x-mcp-header":"A"}`,
 		"below items":                  property(`{"type":"array","items":{"type":"string","x-mcp-header":"A"}}`),
 		"below properties of items":    property(`{"items":{"properties":{"b":{"type":"string","x-mcp-header":"A"}}}}`),

@@ -83,7 +83,7 @@ type Channel interface {
 	Call(ctx context.Context, c *Call, s Sink) error
 	// Send sends a notification, or a response to a request of the backend's. Legacy only.
 	Send(ctx context.Context, m *wire.Message) error
-	// Listen receives what the backend sends outside of calls until ctx ends or the backend hangs up (nil). A legacy channel
+	// Listen receives what the backend sends outside of calls until ctx ends or the backend hangs up, either of which is nil. A legacy channel
 	// takes no request; to a modern one request is the whole subscriptions/listen message, and the response goes to the sink.
 	// A backend that offers no stream is ErrNoStream, for good.
 	Listen(ctx context.Context, request *Call, s Sink) error

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -60,7 +61,7 @@ func (f *filter) wants(m *wire.Message) bool {
 		return slices.Contains(f.lists, m.Method)
 	}
 	updated, _ := m.StringParam("uri")
-	return slices.ContainsFunc(f.uris, func(uri string) bool { return concerns(updated, uri) })
+	return slices.ContainsFunc(f.uris, func(uri string) bool { return translate.Concerns(updated, uri) })
 }
 
 // and is what both filters let through.

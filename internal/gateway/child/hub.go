@@ -78,6 +78,9 @@ func (s *modernServer) Listen(ctx context.Context, request *backend.Call, sink b
 	l := &listener{request: request.Message, want: want, q: newQueue()}
 	defer s.hub.leave(l)
 	refusal, err := s.hub.join(ctx, l)
+	if ctx.Err() != nil {
+		return nil
+	}
 	if err != nil {
 		return s.b.failed(err, false)
 	}
@@ -86,6 +89,9 @@ func (s *modernServer) Listen(ctx context.Context, request *backend.Call, sink b
 	}
 	for {
 		m, err := l.q.next(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if errors.Is(err, errStopped) {
 			return respond(sink, wire.NewResult(l.request.ID, l.result()))
 		}

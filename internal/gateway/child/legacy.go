@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -101,17 +101,11 @@ func (l *legacyServer) subscribers(uri string) []*session {
 	defer l.mu.Unlock()
 	found := map[*session]bool{}
 	for subscribed, by := range l.uris {
-		if concerns(uri, subscribed) {
+		if translate.Concerns(uri, subscribed) {
 			maps.Copy(found, by)
 		}
 	}
 	return slices.Collect(maps.Keys(found))
-}
-
-// concerns reports whether an update of a resource is one for who subscribed to another: the same, or one that holds it.
-func concerns(updated, subscribed string) bool {
-	rest, ok := strings.CutPrefix(updated, subscribed)
-	return ok && (rest == "" || strings.HasSuffix(subscribed, "/") || strings.ContainsRune("/?#", rune(rest[0])))
 }
 
 // subscribe notes a subscription, and reports whether there was room for it.

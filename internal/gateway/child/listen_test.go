@@ -65,7 +65,7 @@ func TestManyListenToOneProcessAndEachGetsWhatItAskedFor(t *testing.T) {
 	// The end of one must not end the others, though that is what it does at the Go SDK's server.
 	gone := r.subscribe(channel, "8", `{"toolsListChanged":true,"resourceSubscriptions":["test://c"]}`)
 	gone.cancel()
-	if err := <-gone.ended; !errors.Is(err, context.Canceled) {
+	if err := <-gone.ended; err != nil {
 		t.Errorf("a listener that left: %v", err)
 	}
 	for _, uri := range []string{"test://a", "test://b/c", "test://c"} {
@@ -102,7 +102,7 @@ func TestTheLastListenerEndsTheSubscriptionAndTheNextBeginsOne(t *testing.T) {
 		first.cancel()
 		second.cancel()
 		for _, s := range []*subscriber{first, second} {
-			if err := <-s.ended; !errors.Is(err, context.Canceled) {
+			if err := <-s.ended; err != nil {
 				t.Error(err)
 			}
 		}
@@ -180,6 +180,20 @@ func TestARefusalToListenIsPassedOn(t *testing.T) {
 		if err := <-s.ended; err != nil || s.response != `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32601,"message":"no such method"}}` {
 			t.Errorf("%s, %v", s.response, err)
 		}
+	}
+}
+
+func TestAListenerOfASessionThatLeavesIsNoFailure(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, script{Legacy: true}, nil)
+	channel := r.session(`{}`)
+	ctx, cancel := context.WithCancel(r.context())
+	ended := make(chan error, 1)
+	go func() { ended <- channel.Listen(ctx, nil, newRecorder()) }()
+	listens(t, channel)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -170,7 +170,7 @@ func (s *session) Listen(ctx context.Context, _ *backend.Call, sink backend.Sink
 	}()
 	for {
 		m, err := q.next(ctx)
-		if errors.Is(err, errStopped) {
+		if ctx.Err() != nil || errors.Is(err, errStopped) {
 			return nil
 		}
 		if err == nil {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
@@ -27,8 +28,8 @@ type exchange struct {
 	session *session
 	backend *Backend
 	channel backend.Channel
-	// tool is the name the client called a tool by.
-	tool string
+	// tool is the name the client called a tool by, original what its server calls it.
+	tool, original string
 	// level is the least severe log message the client wants; empty wants all that comes.
 	level string
 	// filter, if not nil, changes the result of a list.
@@ -43,8 +44,8 @@ func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Messag
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	x.cancel = cancel
-	ctx, stop := x.deadline(ctx, b)
-	defer stop()
+	// A timer rather than a context of its own: this is done for every call.
+	defer time.AfterFunc(x.patience(b), func() { cancel(errTimeout) }).Stop()
 	x.flights.Store(x, nil)
 	defer x.flights.Delete(x)
 	if now := x.Front.state.Load(); now != x.state && !x.stillAllowed(now, x, true) {
@@ -53,17 +54,23 @@ func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Messag
 	if x.session != nil {
 		id := string(x.request.ID)
 		if !x.session.begin(id, x.cancel) {
-			x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeInvalidRequest, "a request of this id is in flight in the session", nil))
+			const why = "a request of this id is in flight in the session: give each request an id of its own"
+			x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeInvalidRequest, why, nil))
+			x.span.End(telemetry.Outcome{Status: telemetry.StatusRejected, Code: wire.CodeInvalidRequest, Principal: x.principal.Subject})
 			return
 		}
 		defer x.session.finish(id)
 	}
 	x.reply.start()
 	err := x.call(ctx, message, headers)
-	if errors.Is(err, backend.ErrSession) && x.session != nil && x.channel != nil && x.channel.Era() == backend.Legacy {
-		// The backend does not know the session, so it did nothing: it lost it by a restart, say.
+	if errors.Is(err, backend.ErrSession) && x.channel != nil && x.channel.Era() == backend.Legacy {
+		// The backend does not know the session, so it did nothing: it lost it by a restart, say. A session that callers share
+		// is opened anew by whoever asks for it.
 		b.kick()
-		if err = x.reopen(ctx, x.session, b, x.channel); err == nil {
+		if err = nil; x.session != nil {
+			err = x.reopen(ctx, x.session, b, x.channel)
+		}
+		if err == nil {
 			err = x.call(ctx, message, headers)
 		}
 	}
@@ -99,7 +106,7 @@ func (x *exchange) pick(ctx context.Context, b *Backend) (backend.Channel, error
 	case x.reply.era == backend.Legacy && d.Legacy && x.session != nil:
 		return x.channelOf(ctx, x.session, b)
 	case d.Legacy:
-		return b.shared(ctx, x.principal.Subject)
+		return b.shared(ctx, x.caller)
 	}
 	return b.Server.Modern(ctx)
 }
@@ -196,11 +203,16 @@ func (x *exchange) fail(ctx context.Context, err error, answered bool) (status t
 		status, message = telemetry.StatusCancelled, "the request was cancelled"
 	case errors.Is(cause, errWithdrawn):
 		status, message = telemetry.StatusDenied, errWithdrawn.Error()
-	case errors.Is(cause, errTimeout):
+	case errors.Is(cause, errTimeout) && !isUnsent(err):
 		message = fmt.Sprintf("backend %q: it did not answer in time; the request may have been carried out", x.backend.Config.Name)
 		data = &problem{Class: "Timeout", Sent: true}
+	case errors.Is(err, backend.ErrSession), errors.Is(err, errOver):
+		message = fmt.Sprintf("backend %q: the session was lost; the request was not carried out, it is safe to try again", x.backend.Config.Name)
+		data = &problem{Class: "NotFound"}
 	case errors.As(err, &failure):
-		x.backend.kick()
+		if tellsOfChange(failure) {
+			x.backend.kick()
+		}
 		status = telemetry.StatusUnavailable
 		message = fmt.Sprintf("backend %q: %s", x.backend.Config.Name, describe(failure))
 		data = &problem{Class: failure.Class, Sent: failure.Sent, Detail: failure.Detail}
@@ -218,6 +230,22 @@ func (x *exchange) fail(ctx context.Context, err error, answered bool) (status t
 	return status, wire.CodeInternal
 }
 
+// isUnsent says that the request was on hold all the time.
+func isUnsent(err error) bool {
+	failure, ok := errors.AsType[*backend.Error](err)
+	return ok && !failure.Sent
+}
+
+// tellsOfChange says whether a failure is one of a server that may be another by now, or gone. One that answers, with an error
+// or too much, is who it was.
+func tellsOfChange(failure *backend.Error) bool {
+	switch failure.Class {
+	case "NotFound", "NotMCP", "Connect", "DNS", "ChildExited", "ChildSilent":
+		return true
+	}
+	return !failure.Sent
+}
+
 // problem is the data of an error about a backend.
 type problem struct {
 	// Class is backend.Error.Class.
@@ -233,7 +261,8 @@ func describe(failure *backend.Error) string {
 		"DNS": "its name does not resolve", "Connect": "it refuses connections", "TLS": "its certificate is not valid",
 		"Timeout": "it did not answer in time", "Unauthorized": "it refuses the gateway's credential", "Forbidden": "it forbids the request",
 		"NotFound": "there is no MCP endpoint at its address", "NotMCP": "it does not speak MCP", "ServerError": "it failed",
-		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed",
+		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed", "Denied": "its address is not allowed",
+		"Definition": "the tool is defined wrongly", "Statement": "its statement cannot be run",
 	}[failure.Class]
 	if what == "" {
 		what = "it failed"

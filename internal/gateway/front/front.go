@@ -52,7 +52,8 @@ type Front struct {
 	// swapping orders changes of state and of the view made from it.
 	swapping sync.Mutex
 
-	flights  sync.Map // of *exchange
+	flights  sync.Map     // of *exchange
+	requests atomic.Int64 // of the gateway's own
 	draining chan struct{}
 	once     sync.Once
 }
@@ -85,16 +86,17 @@ func New(options Options) *Front {
 	return f
 }
 
-// Use serves by another table from now on. Requests and streams that are no longer allowed are ended before it returns;
-// backends that are gone are not: the caller closes them.
+// Use serves by another table from now on. Requests and streams that are no longer allowed are ended, those that need an
+// issuer's word for it a moment later; backends that are gone are not: the caller closes them.
 func (f *Front) Use(s *State) {
 	s.byName = make(map[string]*Backend, len(s.Backends))
 	for _, b := range s.Backends {
 		s.byName[b.Config.Name] = b
 	}
 	f.swapping.Lock()
+	// The view first: a request that finds the new table must not find a tool that it holds back in the old view.
+	f.compile(s, false)
 	before := f.state.Swap(s)
-	f.compile(false)
 	f.swapping.Unlock()
 	if before == nil {
 		return
@@ -118,25 +120,25 @@ func (f *Front) Use(s *State) {
 
 // stillAllowed says whether a request in flight would be let through now.
 func (f *Front) stillAllowed(s *State, x *exchange, authChanged bool) bool {
-	if authChanged {
-		if p, err := s.Verifier.Verify(x.r); err != nil || p.Subject != x.principal.Subject {
-			return false
-		}
-	}
 	if b := s.byName[x.backend.Config.Name]; b == nil || b.Server != x.backend.Server {
 		return false
 	}
-	if x.tool == "" {
+	if x.tool != "" {
+		route, allowed := f.route(s, x.tool)
+		if !allowed || route.Backend != x.backend.Config.Name || route.Original != x.original {
+			return false
+		}
+	}
+	if !authChanged {
 		return true
 	}
-	_, allowed := f.route(s, x.tool)
-	return allowed
+	p, err := s.Verifier.Verify(x.r) // it may wait for an issuer's keys
+	return err == nil && p.Subject == x.principal.Subject
 }
 
-// compile makes the view of the backends' catalogs anew. The caller holds f.swapping. tell says whether clients are told of
-// what changed on behalf of a backend that tells them itself.
-func (f *Front) compile(relayed bool) {
-	s := f.state.Load()
+// compile makes the view of the backends' catalogs anew. The caller holds f.swapping. relayed says that it is because of a
+// change that a backend told the gateway of: a lone one has told its sessions too.
+func (f *Front) compile(s *State, relayed bool) {
 	sources := make([]catalog.Source, 0, len(s.Backends))
 	for _, b := range s.Backends {
 		sources = append(sources, b.source())
@@ -144,11 +146,22 @@ func (f *Front) compile(relayed bool) {
 	view := catalog.Compile(sources, 0)
 	before := f.view.Swap(view)
 	f.options.Telemetry.SetCatalog(namesOf(view))
+	f.logConflicts(before, view)
 	changed := catalog.Diff(before, view)
 	if relayed && f.lone(s) != nil {
 		return // the sessions of the backend have heard it from the backend itself
 	}
 	f.hub.publish(changed)
+}
+
+// logConflicts tells of names that several backends offer, when they begin to.
+func (f *Front) logConflicts(before, view *catalog.View) {
+	for _, c := range view.Conflicts() {
+		isSame := func(known catalog.Conflict) bool { return reflect.DeepEqual(known, c) }
+		if !slices.ContainsFunc(before.Conflicts(), isSame) {
+			f.options.Logger.Warn("a name that several backends offer is served by none of them", "kind", c.Kind.Method(), "name", c.Name, "backends", c.Backends)
+		}
+	}
 }
 
 // namesOf is what of a view may become labels of metrics.

@@ -32,8 +32,10 @@ type visit struct {
 	principal auth.Principal
 	// caller is whom quotas count: the principal, or without authentication the peer's address.
 	caller string
-	w      http.ResponseWriter
-	r      *http.Request
+	// calling says that it holds a place in the quota of calls.
+	calling bool
+	w       http.ResponseWriter
+	r       *http.Request
 }
 
 // ServeHTTP serves the endpoint's path, exactly, and its metadata.
@@ -107,7 +109,10 @@ func (f *Front) admit(s *State, r *http.Request) (status int, why string) {
 	if len(origins) == 0 {
 		return 0, ""
 	}
-	if len(origins) == 1 && (slices.Contains(s.Table.Endpoint.AllowedOrigins, origins[0]) || sameOrigin(origins[0], r, s.Table.Endpoint.PublicURL)) {
+	// That the Origin equals the Host proves nothing, unless the Host is known to be ours.
+	isHostKnown := len(allowed) > 0 || f.options.LoopbackOnly
+	if len(origins) == 1 && (slices.Contains(s.Table.Endpoint.AllowedOrigins, origins[0]) ||
+		isPublic(origins[0], s.Table.Endpoint.PublicURL) || isHostKnown && sameOrigin(origins[0], r)) {
 		return 0, ""
 	}
 	return http.StatusForbidden, "requests of this Origin are not served"
@@ -150,42 +155,52 @@ func matchesHost(pattern, host string) bool {
 }
 
 func isLoopback(host string) bool {
+	if host == "localhost" {
+		return true
+	}
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return ip != nil && ip.IsLoopback()
 }
 
-// sameOrigin says whether a page of this very endpoint asks.
-func sameOrigin(origin string, r *http.Request, publicURL string) bool {
+// isPublic says whether the origin is that of the URL clients know the endpoint by.
+func isPublic(origin, publicURL string) bool {
+	public, err := url.Parse(publicURL)
+	return err == nil && public.Host != "" && strings.EqualFold(origin, public.Scheme+"://"+public.Host)
+}
+
+// sameOrigin says whether a page of the Host that is asked asks.
+func sameOrigin(origin string, r *http.Request) bool {
 	scheme := "http://"
 	if r.TLS != nil {
 		scheme = "https://"
-	}
-	if public, err := url.Parse(publicURL); err == nil && strings.EqualFold(origin, public.Scheme+"://"+public.Host) {
-		return true
 	}
 	return strings.EqualFold(origin, scheme+r.Host)
 }
 
 // post answers one JSON-RPC message.
 func (v *visit) post() {
-	reply := &reply{w: v.w, rc: http.NewResponseController(v.w), limits: &v.limits, status: telemetry.StatusOK}
+	reply := &reply{w: v.w, rc: *http.NewResponseController(v.w), limits: &v.limits, status: telemetry.StatusOK}
+	defer reply.stop()
 	reply.acceptance = accepts(v.r.Header.Values("Accept"))
 	if !reply.json && !reply.stream {
 		http.Error(v.w, "the client must accept application/json or text/event-stream", http.StatusNotAcceptable)
 		return
 	}
-	m, status, err := v.read()
+	m, status, err := v.read(&reply.rc)
 	if err != nil {
 		v.refuse(status, wire.NewError(nil, codeOf(err), err.Error(), nil))
 		return
 	}
-	release, status, why := v.take(v.calls)
-	if release == nil {
-		v.w.Header().Set("Retry-After", "1")
-		v.refuse(status, wire.NewError(m.ID, wire.CodeInternal, why, nil))
-		return
+	if m.Kind == wire.Request { // a cancellation, or an answer to a backend, must get through when nothing else does
+		status, why := v.take(v.calls)
+		if status != 0 {
+			v.w.Header().Set("Retry-After", "1")
+			v.refuse(status, wire.NewError(m.ID, wire.CodeInternal, why, nil))
+			return
+		}
+		v.calling = true
+		defer v.endCall()
 	}
-	defer release()
 	version := v.r.Header.Get(headerVersion)
 	era, known := translate.EraOf(version)
 	if known && era == backend.Legacy || version == "" && m.MetaField(wire.MetaProtocolVersion) == nil {
@@ -196,27 +211,38 @@ func (v *visit) post() {
 	v.modern(m, reply)
 }
 
+// endCall gives back the call's place in the quota, once.
+func (v *visit) endCall() {
+	if v.calling {
+		v.calling = false
+		v.calls.give(v.caller)
+	}
+}
+
 // refuse answers a request that is not handled.
 func (v *visit) refuse(status int, m *wire.Message) {
 	writeJSON(v.w, status, m.Raw)
 }
 
+// announced is the largest body that memory is taken for before it is there.
+const announced = 64 << 10
+
 // read reads the one message of a POST.
-func (v *visit) read() (m *wire.Message, status int, err error) {
-	media, _, err := mime.ParseMediaType(v.r.Header.Get("Content-Type"))
-	if err != nil || media != "application/json" || v.r.Header.Get("Content-Encoding") != "" {
+func (v *visit) read(rc *http.ResponseController) (m *wire.Message, status int, err error) {
+	if !isJSON(v.r.Header.Get("Content-Type")) || v.r.Header.Get("Content-Encoding") != "" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be application/json, without a Content-Encoding")
 	}
 	// A client that sends its body by drops holds up nobody but itself, and not for ever.
-	rc := http.NewResponseController(v.w)
 	_ = rc.SetReadDeadline(time.Now().Add(v.limits.Write))
 	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 	var body []byte
 	if n := v.r.ContentLength; n > int64(v.limits.Body) {
 		return nil, http.StatusRequestEntityTooLarge, errors.New("the body is larger than allowed")
-	} else if n > 0 {
+	} else if n > 0 && n <= announced {
 		body = make([]byte, n)
-		_, err = io.ReadFull(v.r.Body, body)
+		if _, err = io.ReadFull(v.r.Body, body); err == nil {
+			err = v.r.Body.Close() // so that the server does not look for more of it
+		}
 	} else {
 		body, err = io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, int64(v.limits.Body)))
 	}
@@ -237,6 +263,15 @@ func (v *visit) read() (m *wire.Message, status int, err error) {
 	return m, 0, nil
 }
 
+func isJSON(contentType string) bool {
+	const want = "application/json"
+	if contentType == want {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && media == want
+}
+
 // codeOf is the JSON-RPC code of an error of read.
 func codeOf(err error) int {
 	if bad, ok := errors.AsType[*wire.ParseError](err); ok {
@@ -245,18 +280,18 @@ func codeOf(err error) int {
 	return wire.CodeInvalidRequest
 }
 
-// take takes from a quota for the caller; without a release it says what to answer.
-func (v *visit) take(q *quota) (release func(), status int, why string) {
+// take takes from a quota for the caller, who gives it back; if there is nothing left it says what to answer.
+func (v *visit) take(q *quota) (status int, why string) {
 	switch q.take(v.caller) {
 	case quotaCallerFull:
 		v.options.Telemetry.Rejected("caller")
-		return nil, http.StatusTooManyRequests, "too many requests of this caller at once"
+		return http.StatusTooManyRequests, "too many requests of this caller at once"
 	case quotaFull:
 		v.options.Telemetry.Rejected("total")
-		return nil, http.StatusServiceUnavailable, "the gateway is at its limit of requests"
+		return http.StatusServiceUnavailable, "the gateway is at its limit of requests"
 	case quotaGranted:
 	}
-	return func() { q.give(v.caller) }, 0, ""
+	return 0, ""
 }
 
 // acceptance is what a client accepts. One that names the stream first gets one, also for a response alone.
@@ -283,13 +318,17 @@ func accepts(values []string) (a acceptance) {
 	return a
 }
 
-// deadline is the context of a call to a backend.
-func (v *visit) deadline(ctx context.Context, b *Backend) (context.Context, context.CancelFunc) {
-	patience := v.limits.Call
+// patience is how long a call to a backend may take; nil is no backend in particular.
+func (v *visit) patience(b *Backend) time.Duration {
 	if b != nil && b.Config.TimeoutSeconds > 0 {
-		patience = time.Duration(b.Config.TimeoutSeconds) * time.Second
+		return time.Duration(b.Config.TimeoutSeconds) * time.Second
 	}
-	return context.WithTimeoutCause(ctx, patience, errTimeout)
+	return v.limits.Call
+}
+
+// deadline is a context that ends when a call to the backend would.
+func (v *visit) deadline(ctx context.Context, b *Backend) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, v.patience(b), errTimeout)
 }
 
 var errTimeout = errors.New("the backend did not answer in time")

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -112,12 +113,13 @@ func (v *visit) initialize(m *wire.Message, reply *reply) {
 	}
 	id, err := v.options.Sealer.Seal(purposeSession, v.principal.Subject, raw, time.Now().Add(v.limits.SessionAge))
 	if err != nil {
+		v.closeAll(slices.Collect(maps.Values(channels)))
 		x.reply.reject(http.StatusInternalServerError, wire.NewError(m.ID, wire.CodeInternal, "the session could not be sealed", nil))
 		return
 	}
 	s := v.sessions.enter(keyOf(id), v.caller, p)
 	for name, channel := range channels {
-		s.links[name] = &link{channel: channel, owner: v.state.byName[name], handle: p.Backends[name], opened: true}
+		s.linkTo(name).use(v.state.byName[name], channel, p.Backends[name], true)
 	}
 	v.sessions.leave(s)
 	v.w.Header().Set(headerSession, id)
@@ -190,6 +192,9 @@ func (x *exchange) openAll(ctx context.Context, p *passport) map[string]backend.
 func (v *visit) passUp(s *session, m *wire.Message) {
 	if s == nil || m.Method == "notifications/initialized" { // a session at a backend is opened with it
 		return
+	}
+	if m.Kind == wire.Notification && !strings.HasPrefix(m.Method, "notifications/") {
+		return // a request without an id, which a lenient server would carry out past all policy
 	}
 	if m.Method == "notifications/cancelled" && s.cancel(string(m.Param("requestId"))) {
 		return

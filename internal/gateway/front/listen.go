@@ -24,11 +24,14 @@ type stream struct {
 	id json.RawMessage
 	// filter is what the subscription agreed to; a GET stream takes everything.
 	filter translate.Filter
+	// news tells what changes while the stream is open, and ends it.
+	news *listener
 }
 
 // get opens the GET stream of a session.
 func (v *visit) get() {
-	reply := &reply{w: v.w, rc: http.NewResponseController(v.w), limits: &v.limits}
+	reply := &reply{w: v.w, rc: *http.NewResponseController(v.w), limits: &v.limits}
+	defer reply.stop()
 	if reply.stream = accepts(v.r.Header.Values("Accept")).stream; !reply.stream {
 		http.Error(v.w, "the client must accept text/event-stream", http.StatusNotAcceptable)
 		return
@@ -55,23 +58,28 @@ func (v *visit) get() {
 
 // run holds a stream open: it counts it, ends it at its age, and when it is told to.
 func (st *stream) run(serve func(ctx context.Context)) {
-	release, status, why := st.take(st.streams)
-	if release == nil {
+	if status, why := st.take(st.streams); status != 0 {
 		st.w.Header().Set("Retry-After", "5")
-		http.Error(st.w, why, status)
+		st.refuse(status, wire.NewError(st.id, wire.CodeInternal, why, nil))
 		return
 	}
-	defer release()
+	defer st.streams.give(st.caller)
 	st.options.Telemetry.AddStreams(1)
 	defer st.options.Telemetry.AddStreams(-1)
 	ctx, cancel := context.WithCancelCause(st.r.Context())
 	defer cancel(nil)
 	ctx, stop := context.WithTimeoutCause(ctx, st.limits.StreamAge, errReplaced)
 	defer stop()
+	// Joined first, and looked after that: whatever ends streams from now on finds this one.
+	st.news = st.hub.join(cancel)
+	defer st.news.leave()
 	select {
 	case <-st.draining:
 		cancel(errDraining)
 	default:
+	}
+	if st.Front.state.Load() != st.state {
+		cancel(errWithdrawn)
 	}
 	serve(context.WithValue(ctx, endStream{}, cancel))
 }
@@ -81,17 +89,13 @@ type endStream struct{}
 
 // tell sends the changes of lists until the stream ends.
 func (st *stream) tell(ctx context.Context) {
-	end, _ := ctx.Value(endStream{}).(context.CancelCauseFunc)
-	news := st.hub.join(end)
-	defer news.leave()
-	defer st.reply.stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-news.wake:
+		case <-st.news.wake:
 		}
-		changed := news.take()
+		changed := st.news.take()
 		for _, kind := range []struct {
 			changed, wanted bool
 			method          string
@@ -134,7 +138,7 @@ func (st *stream) relay(ctx context.Context, b *Backend) {
 		begun := time.Now()
 		again, err := st.relayOnce(ctx, b)
 		switch {
-		case errors.Is(err, backend.ErrNoStream) || !again:
+		case ctx.Err() != nil || errors.Is(err, backend.ErrNoStream) || !again:
 			return
 		case err != nil:
 			b.kick()
@@ -164,8 +168,11 @@ func (st *stream) relayOnce(ctx context.Context, b *Backend) (again bool, err er
 	case st.session == nil || !d.Legacy:
 		return st.relayModern(ctx, b, r)
 	}
+	if st.lone(st.state) == nil && st.session.linkTo(b.Config.Name).isIdle() {
+		return true, nil // its session is opened when it is called, and heard from then
+	}
 	if r.channel, err = st.channelOf(ctx, st.session, b); err != nil {
-		return true, err
+		return !errors.Is(err, errOver), err
 	}
 	err = r.channel.Listen(ctx, nil, r)
 	switch {
@@ -225,7 +232,7 @@ func (st *stream) relaySubscriptions(ctx context.Context, b *Backend, r *relay) 
 	if len(uris) == 0 && st.lone(st.state) == nil {
 		return false, nil
 	}
-	if r.channel, err = b.shared(ctx, st.principal.Subject); err != nil {
+	if r.channel, err = b.shared(ctx, st.caller); err != nil {
 		return true, err
 	}
 	for _, uri := range uris {
@@ -317,6 +324,7 @@ func (x *exchange) listenModern() {
 		return
 	}
 	st.filter = filter.Within(offer.Capabilities)
+	x.endCall() // a stream has a quota of its own
 	st.run(func(ctx context.Context) {
 		x.reply.open()
 		if st.reply.message(st.filter.Acknowledge(st.id)) != nil {

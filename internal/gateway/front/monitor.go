@@ -1,7 +1,6 @@
 package front
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -148,14 +147,6 @@ func (f *Front) StatusOf(b *Backend) table.BackendStatus {
 	return s
 }
 
-// offerOf reads what a backend said of itself in one of the eras that it speaks.
-func offerOf(d *backend.Description, era backend.Era) translate.Offer {
-	if era == backend.Modern {
-		return translate.ReadDiscover(d.Discover)
-	}
-	return translate.ReadInitialize(d.Initialize)
-}
-
 // source is what the catalogs are compiled from.
 func (b *Backend) source() catalog.Source {
 	b.mu.Lock()
@@ -202,20 +193,29 @@ func (f *Front) look(ctx context.Context, b *Backend, relayed bool) (backend.Cha
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	defer b.onceAsked.Do(func() { close(b.asked) })
-	d, channel, err := f.reach(ctx, b)
-	if err != nil {
-		f.learn(b, nil, nil, err, false)
-		return nil, err
+	d, channel, got, err := f.fetch(ctx, b)
+	if errors.Is(err, backend.ErrSession) {
+		// The backend has forgotten the gateway's own session. There is another by now.
+		d, channel, got, err = f.fetch(ctx, b)
 	}
-	got, err := catalog.Fetch(ctx, channel, catalog.Options{
-		Backend: b.Config.Name, Capabilities: capabilitiesOf(d), Last: b.source().Catalog, Time: lookTime,
-	})
 	if err != nil {
 		f.learn(b, d, nil, err, false)
 		return nil, err
 	}
 	f.learn(b, d, got, nil, relayed)
 	return channel, nil
+}
+
+// fetch asks a backend what it is and offers.
+func (f *Front) fetch(ctx context.Context, b *Backend) (*backend.Description, backend.Channel, *catalog.Catalog, error) {
+	d, channel, err := f.reach(ctx, b)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	got, err := catalog.Fetch(ctx, channel, catalog.Options{
+		Backend: b.Config.Name, Capabilities: capabilitiesOf(d), Last: b.source().Catalog, Time: lookTime,
+	})
+	return d, channel, got, err
 }
 
 // reach finds out what a backend speaks and opens the gateway's own way to it.
@@ -271,7 +271,7 @@ func (f *Front) learn(b *Backend, d *backend.Description, got *catalog.Catalog, 
 	f.swapping.Lock()
 	defer f.swapping.Unlock()
 	if s := f.state.Load(); s != nil && s.byName[b.Config.Name] == b {
-		f.compile(relayed)
+		f.compile(s, relayed)
 	}
 }
 
@@ -293,7 +293,7 @@ func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) 
 			pause(ctx, settle)
 			return true
 		case <-b.kicked:
-			pause(ctx, settle)
+			pause(ctx, firstLook)
 			b.refresh()
 			return false
 		case err := <-ended:
@@ -354,51 +354,3 @@ func (c *changes) Response(r io.Reader) error {
 	_, err := io.Copy(io.Discard, io.LimitReader(r, maxCollected))
 	return err
 }
-
-// offer is what the endpoint offers to the client: a lone backend's own offer, or what all of them have together.
-func (x *exchange) offer(ctx context.Context) (translate.Offer, error) {
-	endpoint := x.state.Table.Endpoint
-	var offer translate.Offer
-	if b := x.lone(x.state); b == nil {
-		offer = x.merged()
-		endpoint.Name = cmp.Or(endpoint.Name, "mcp-gateway")
-	} else {
-		x.backend = b
-		d, err := b.Server.Describe(ctx)
-		if err != nil {
-			return offer, err
-		}
-		b.mu.Lock()
-		b.description = d
-		b.mu.Unlock()
-		era := d.Nearest(x.reply.era)
-		if offer = offerOf(d, era); era != x.reply.era {
-			offer = offer.Across(carries)
-		}
-	}
-	if endpoint.Name != "" {
-		info, err := json.Marshal(map[string]string{"name": endpoint.Name, "version": x.options.Version})
-		if err != nil {
-			return offer, err
-		}
-		offer.Info = info
-	}
-	offer.Instructions = cmp.Or(endpoint.Instructions, offer.Instructions)
-	return offer, nil
-}
-
-// merged is what an endpoint with several backends offers.
-func (x *exchange) merged() translate.Offer {
-	parts := make([]translate.Part, 0, len(x.state.Backends))
-	for _, b := range x.state.Backends {
-		part := translate.Part{Name: b.Config.Name}
-		if d := b.known(); d != nil {
-			part.Offer = offerOf(d, d.Nearest(backend.Modern))
-		}
-		parts = append(parts, part)
-	}
-	return translate.Merge(parts, carries)
-}
-
-// carries is what this package carries across protocol versions.
-var carries = translate.Carries{ListChanged: true, Subscribe: true, Logging: true}

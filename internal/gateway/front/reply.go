@@ -20,7 +20,7 @@ type reply struct {
 	acceptance
 
 	w      http.ResponseWriter
-	rc     *http.ResponseController
+	rc     http.ResponseController
 	era    backend.Era
 	limits *Limits
 
@@ -29,6 +29,8 @@ type reply struct {
 	done    bool
 	written int64
 	alive   *time.Timer
+	// patient is what the response is read through.
+	patient patientReader
 	// status and code are how the response went, as far as it was looked at.
 	status telemetry.Status
 	code   int
@@ -39,6 +41,13 @@ var errReplied = errors.New("the request was answered already")
 // start arms the keep-alive: a response that is late becomes an event stream, so that nobody between takes the silence for
 // an end.
 func (r *reply) start() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.arm()
+}
+
+// arm starts the keep-alive. The caller holds the lock.
+func (r *reply) arm() {
 	if r.stream {
 		r.alive = time.AfterFunc(r.limits.KeepAlive, r.keepAlive)
 	}
@@ -51,16 +60,15 @@ func (r *reply) open() {
 	r.patience()
 	r.begin()
 	_ = r.events.Comment()
-	r.start()
+	r.arm()
 }
 
-// stop ends the keep-alive. Nothing is sent by itself after it returns.
+// stop ends the answer, given or not. Nothing is sent after it returns, which is before the handler does: what is written
+// later could come out in the answer to somebody else.
 func (r *reply) stop() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.alive != nil {
-		r.alive.Stop()
-	}
+	r.end()
 }
 
 func (r *reply) keepAlive() {
@@ -114,8 +122,15 @@ func (r *reply) message(m *wire.Message) error {
 // peeked is how much of a response is looked at.
 const peeked = 4 << 10
 
-// heads are buffers of what is peeked at.
-var heads = sync.Pool{New: func() any { return new([peeked]byte) }}
+// head is what is peeked at, and a reader of it.
+type head struct {
+	bytes.Reader
+
+	buffer [peeked]byte
+}
+
+// heads are kept, since each response needs one.
+var heads = sync.Pool{New: func() any { return new(head) }}
 
 // response sends the response as it arrives, and ends the answer. What is short is looked at: errors and results that say so
 // have a status of their own.
@@ -126,20 +141,22 @@ func (r *reply) response(from io.Reader) error {
 		return errReplied
 	}
 	r.end()
-	from = &patientReader{Reader: from, reply: r}
-	pooled, ok := heads.Get().(*[peeked]byte)
+	r.patient = patientReader{Reader: from, reply: r}
+	from = &r.patient
+	pooled, ok := heads.Get().(*head)
 	if !ok {
-		pooled = new([peeked]byte)
+		pooled = new(head)
 	}
 	defer heads.Put(pooled)
-	n, err := io.ReadFull(from, pooled[:])
+	n, err := io.ReadFull(from, pooled.buffer[:])
 	whole := errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
 	if err != nil && !whole {
 		return err
 	}
-	var rest io.Reader = bytes.NewReader(pooled[:n])
+	pooled.Reset(pooled.buffer[:n])
+	var rest io.Reader = pooled
 	if whole {
-		r.judge(pooled[:n])
+		r.judge(pooled.buffer[:n])
 	} else {
 		rest = io.MultiReader(rest, from)
 	}
@@ -148,7 +165,7 @@ func (r *reply) response(from io.Reader) error {
 		r.begin()
 		return r.events.EventFrom(rest)
 	}
-	r.w.Header().Set("Content-Type", "application/json")
+	r.w.Header()["Content-Type"] = typeJSON
 	r.w.WriteHeader(r.httpStatus())
 	_, err = io.Copy(r.w, rest)
 	return err
@@ -165,6 +182,9 @@ func (r *reply) judge(response []byte) {
 		r.status = telemetry.StatusToolError
 	}
 }
+
+// typeJSON is shared by all answers: net/http copies headers.
+var typeJSON = []string{"application/json"}
 
 // end marks the answer as given. The caller holds the lock.
 func (r *reply) end() {

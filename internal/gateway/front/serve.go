@@ -7,7 +7,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
@@ -34,7 +33,7 @@ func (x *exchange) serve() {
 		x.send(b, rename(m, name, original), nil)
 	case "resources/read":
 		uri, _ := m.StringParam("uri")
-		b, ok := x.ownerOf(x.state, uri)
+		b, ok := x.owner(uri)
 		if !ok {
 			x.unknown(catalog.Resources, uri)
 			return
@@ -73,24 +72,32 @@ func (x *exchange) noMethod() {
 
 // unknown says that something is not served. What is hidden is told no differently.
 func (x *exchange) unknown(k catalog.Kind, name string) {
+	if k == catalog.Tools { // whoever tries what is hidden leaves a trace
+		_, span := x.options.Telemetry.Start(x.r.Context(), telemetry.CallInfo{Method: x.request.Method, Tool: name, Version: versionOf(x.reply.era)})
+		defer span.End(telemetry.Outcome{
+			Status: telemetry.StatusDenied, Code: wire.CodeInvalidParams, RequestBytes: int64(len(x.request.Raw)), Principal: x.principal.Subject,
+		})
+	}
 	_ = x.reply.send(catalog.Unknown(k, x.request.ID, name, x.reply.era))
 }
 
 // send forwards the request, traced and measured.
 func (x *exchange) send(b *Backend, m *wire.Message, headers map[string]string) {
 	info := telemetry.CallInfo{Method: x.request.Method, Tool: x.tool, Backend: b.Config.Name, Version: versionOf(x.reply.era)}
-	info.Carrier = telemetry.Carrier{Traceparent: x.traceOf("traceparent"), Tracestate: x.traceOf("tracestate"), Baggage: x.traceOf("baggage")}
+	info.Carrier = telemetry.Carrier{
+		Traceparent: x.traceOf("traceparent", "Traceparent"), Tracestate: x.traceOf("tracestate", "Tracestate"), Baggage: x.traceOf("baggage", "Baggage"),
+	}
 	ctx, span := x.options.Telemetry.Start(x.r.Context(), info)
 	x.span = span
 	x.forward(ctx, b, m, carry(span.Carrier(), headers))
 }
 
 // traceOf is a part of the trace context that the client sent, in the message or in a header.
-func (x *exchange) traceOf(key string) string {
-	if value, ok := wire.String(x.request.MetaField(key)); ok {
+func (x *exchange) traceOf(meta, header string) string {
+	if value, ok := wire.String(x.request.MetaField(meta)); ok {
 		return value
 	}
-	return x.r.Header.Get(key)
+	return x.r.Header.Get(header)
 }
 
 // carry adds the trace context to the headers that go to a backend.
@@ -133,11 +140,14 @@ func quote(s string) json.RawMessage {
 func (x *exchange) callTool() {
 	name, _ := x.request.StringParam("name")
 	route, ok := x.route(x.state, name)
+	if !ok && x.lookAgain() {
+		route, ok = x.route(x.state, name)
+	}
 	if !ok {
 		x.unknown(catalog.Tools, name)
 		return
 	}
-	x.tool = name
+	x.tool, x.original = name, route.Original
 	b := x.state.byName[route.Backend]
 	arguments := x.request.Param("arguments")
 	if x.reply.era == backend.Modern {
@@ -168,55 +178,19 @@ func (x *exchange) paramHeaders() map[string]string {
 	return headers
 }
 
-// route finds who serves a tool. A lone backend under its own names is also asked for tools that its catalog does not have
-// (yet): what a session of its may call is its own affair, as far as the policy lets it.
-func (f *Front) route(s *State, name string) (catalog.Route, bool) {
-	view := f.view.Load()
-	if route, ok := view.Tool(name); ok && s.byName[route.Backend] != nil {
-		return route, true
-	}
-	b := f.lone(s)
-	if b == nil || name == "" {
-		return catalog.Route{}, false
-	}
-	for _, status := range view.Backends() {
-		if slices.ContainsFunc(status.Tools, func(t table.ToolStatus) bool { return t.Name == name }) {
-			return catalog.Route{}, false // it is known, and not served
-		}
-	}
-	original, ok := catalog.OriginalTool(&b.Config, name)
-	return catalog.Route{Backend: b.Config.Name, Original: original}, ok
-}
-
-func (x *exchange) promptRoute(name string) (b *Backend, original string, ok bool) {
-	if route, found := x.view.Load().Prompt(name); found && x.state.byName[route.Backend] != nil {
-		return x.state.byName[route.Backend], route.Original, true
-	}
-	if b = x.lone(x.state); b != nil && b.Config.Prefix == "" && name != "" {
-		return b, name, true
-	}
-	return nil, "", false
-}
-
-// ownerOf finds who serves a resource.
-func (f *Front) ownerOf(s *State, uri string) (*Backend, bool) {
-	if b := f.lone(s); b != nil {
-		return b, true
-	}
-	route, ok := f.view.Load().Resource(uri)
-	b := s.byName[route.Backend]
-	return b, ok && b != nil
-}
-
 // complete forwards a request for completions to whoever serves what it refers to.
 func (x *exchange) complete() {
 	ref := x.request.Param("ref")
 	kind, _ := wire.String(wire.Field(ref, "type"))
 	if kind == "ref/resource" {
 		uri, _ := wire.String(wire.Field(ref, "uri"))
-		b, ok := x.ownerOf(x.state, uri)
+		b, ok := x.owner(uri)
+		if route, isTemplate := x.view.Load().Template(uri); isTemplate && x.lone(x.state) == nil {
+			b = x.state.byName[route.Backend]
+			ok = b != nil
+		}
 		if !ok {
-			x.unknown(catalog.Resources, uri)
+			x.unknown(catalog.Templates, uri)
 			return
 		}
 		x.send(b, x.request, nil)
@@ -324,9 +298,11 @@ func (x *exchange) setLevel() {
 		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, "the log level is missing or unknown", nil))
 		return
 	}
-	if x.session != nil {
-		x.session.setLogLevel(level)
+	if x.session == nil { // there is nothing to keep it in
+		_ = x.reply.send(wire.NewResult(x.request.ID, json.RawMessage("{}")))
+		return
 	}
+	x.session.setLogLevel(level)
 	x.level = level
 	if b := x.lone(x.state); b != nil {
 		if d := b.known(); d != nil && d.Legacy {
@@ -338,7 +314,7 @@ func (x *exchange) setLevel() {
 	defer cancel()
 	for _, b := range x.state.Backends {
 		d := b.known()
-		if x.session == nil || d == nil || !d.Legacy || !wire.IsObject(wire.Field(wire.Field(d.Initialize, "capabilities"), "logging")) {
+		if d == nil || !d.Legacy || x.session.linkTo(b.Config.Name).isIdle() || !wire.IsObject(wire.Field(wire.Field(d.Initialize, "capabilities"), "logging")) {
 			continue
 		}
 		if channel, err := x.channelOf(ctx, x.session, b); err == nil {
@@ -352,7 +328,7 @@ func (x *exchange) setLevel() {
 // session's stream to listen for.
 func (x *exchange) subscribe() {
 	uri, _ := x.request.StringParam("uri")
-	b, ok := x.ownerOf(x.state, uri)
+	b, ok := x.owner(uri)
 	if !ok || x.session == nil {
 		x.unknown(catalog.Resources, uri)
 		return
@@ -362,9 +338,13 @@ func (x *exchange) subscribe() {
 		return
 	}
 	d, err := b.Server.Describe(x.r.Context())
-	if err == nil && d.Legacy {
+	switch {
+	case err != nil:
+		x.backend = b
+		x.fail(x.r.Context(), err, false)
+	case d.Legacy:
 		x.send(b, x.request, nil)
-		return
+	default:
+		_ = x.reply.send(wire.NewResult(x.request.ID, json.RawMessage("{}")))
 	}
-	_ = x.reply.send(wire.NewResult(x.request.ID, json.RawMessage("{}")))
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -54,6 +56,8 @@ type session struct {
 	calls map[string]context.CancelCauseFunc
 	// stream ends the session's event stream; nil while it has none.
 	stream *context.CancelCauseFunc
+	// over says that nothing is opened for it any more.
+	over bool
 
 	// The rest belongs to the registry and is guarded by its lock.
 	active int
@@ -62,22 +66,12 @@ type session struct {
 	order  *list.Element
 }
 
-// link is a session's way to one backend.
-type link struct {
-	mu      sync.Mutex
-	channel backend.Channel
-	handle  backend.Handle
-	owner   *Backend
-	// opened says that it was opened here, so that it is closed here when the session has been idle.
-	opened bool
-}
-
 func (s *session) linkTo(name string) *link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.links[name]
 	if l == nil {
-		l = &link{handle: s.Backends[name]}
+		l = newLink(s.Backends[name])
 		s.links[name] = l
 	}
 	return l
@@ -111,12 +105,23 @@ func (s *session) cancel(id string) bool {
 	return ok
 }
 
-func (s *session) cancelAll(cause error) {
+// finishAll ends the session's requests and its stream, and lets no other link be opened.
+func (s *session) finishAll(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.over = true
 	for _, cancel := range s.calls {
 		cancel(cause)
 	}
+	if s.stream != nil {
+		(*s.stream)(cause)
+	}
+}
+
+func (s *session) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
 }
 
 func (s *session) logLevel() string {
@@ -161,12 +166,14 @@ func (s *session) subscribed() (map[string]struct{}, <-chan struct{}) {
 	return uris, s.resubscribed
 }
 
-// opened takes the links whose upstream session was opened here.
+// takeOpened takes the channels of sessions that were opened here. Who opens one holds a link's lock and asks for the session's:
+// so never the two at once, in this order.
 func (s *session) takeOpened() []backend.Channel {
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	links := slices.Collect(maps.Values(s.links))
+	s.mu.Unlock()
 	var channels []backend.Channel
-	for _, l := range s.links {
+	for _, l := range links {
 		l.mu.Lock()
 		if l.opened && l.channel != nil {
 			channels = append(channels, l.channel)
@@ -205,7 +212,12 @@ func (r *registry) enter(key sessionKey, caller string, p passport) *session {
 			key: key, caller: caller, passport: p, links: map[string]*link{}, subscriptions: map[string]struct{}{},
 			resubscribed: make(chan struct{}), calls: map[string]context.CancelCauseFunc{},
 		}
-		out = r.makeRoom()
+		if r.callers[caller] >= r.limits.Sessions { // ids of old: they push out no session of somebody else
+			out = r.takeIdle(func(s *session) bool { return s.caller == caller && !s.ended })
+		}
+		if out == nil {
+			out = r.makeRoom()
+		}
 		r.byKey[key] = s
 		s.order = r.order.PushFront(s)
 		r.callers[caller]++
@@ -255,6 +267,12 @@ func (r *registry) remove(s *session) {
 	delete(r.byKey, s.key)
 	r.changed(-1)
 	r.order.Remove(s.order)
+	if !s.ended {
+		r.discount(s)
+	}
+}
+
+func (r *registry) discount(s *session) {
 	if r.callers[s.caller]--; r.callers[s.caller] == 0 {
 		delete(r.callers, s.caller)
 	}
@@ -267,7 +285,7 @@ func (r *registry) admit(caller string) bool {
 		r.mu.Unlock()
 		return true
 	}
-	s := r.takeIdle(func(s *session) bool { return s.caller == caller })
+	s := r.takeIdle(func(s *session) bool { return s.caller == caller && !s.ended })
 	r.mu.Unlock()
 	if s != nil {
 		r.drop(s)
@@ -275,9 +293,14 @@ func (r *registry) admit(caller string) bool {
 	return s != nil
 }
 
-// end ends a session for good, as far as this replica is asked; what is left is a mark, for as long as there is room.
+// end ends a session for good, as far as this replica is asked. What is left is a mark, for as long as there is room, which
+// counts for nobody.
 func (r *registry) end(s *session) {
 	r.mu.Lock()
+	if !s.ended && r.byKey[s.key] == s {
+		r.discount(s)
+		r.order.MoveToBack(s.order)
+	}
 	s.ended = true
 	r.mu.Unlock()
 	r.drop(s)
@@ -300,20 +323,6 @@ func (r *registry) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.byKey)
-}
-
-// isIdle says that the link was never used, here or elsewhere.
-func (l *link) isIdle() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.channel == nil && l.handle.Version == ""
-}
-
-// own makes the session at the backend one that is closed from here.
-func (l *link) own() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.opened = true
 }
 
 // replaceStream ends the stream that the session had, and takes its place until the function it returns is called.

@@ -85,7 +85,7 @@ func (b *bridge) answer(ctx context.Context, m *wire.Message) *wire.Message {
 		b.mu.Unlock()
 		discover := ToModern(wire.NewRequest(m.ID, "server/discover", nil), b.self, Version20260728, "")
 		result := b.whole(b.post(ctx, discover))
-		return wire.NewResult(m.ID, b.note("initialize.result", result, InitializeFromDiscover(result, version, Carries{Logging: true})))
+		return wire.NewResult(m.ID, b.note("initialize.result", result, ReadDiscover(result).Across(Carries{Logging: true}).Initialize(version)))
 	case "server/discover":
 		initialize := wire.NewRequest(m.ID, "initialize", json.RawMessage(`{"protocolVersion":"2025-11-25","capabilities":{},
 			"clientInfo":{"name":"bridge","version":"1"}}`))
@@ -96,7 +96,7 @@ func (b *bridge) answer(ctx context.Context, m *wire.Message) *wire.Message {
 		result := b.whole(response)
 		b.post(ctx, wire.NewNotification("notifications/initialized", nil)).Body.Close()
 		b.post(ctx, wire.NewRequest(m.ID, "logging/setLevel", json.RawMessage(`{"level":"debug"}`))).Body.Close()
-		return wire.NewResult(m.ID, b.note("discover.result", result, DiscoverFromInitialize(result, Carries{Logging: true})))
+		return wire.NewResult(m.ID, b.note("discover.result", result, ReadInitialize(result).Across(Carries{Logging: true}).Discover()))
 	case "logging/setLevel":
 		b.mu.Lock()
 		b.level, _ = m.StringParam("level")

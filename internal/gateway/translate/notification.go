@@ -1,7 +1,6 @@
 package translate
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
@@ -17,7 +16,6 @@ const (
 	Acknowledged         = "notifications/subscriptions/acknowledged"
 	Progress             = "notifications/progress"
 	LogMessage           = "notifications/message"
-	Cancelled            = "notifications/cancelled"
 )
 
 // levels are those of RFC 5424 that log messages have, least severe first.
@@ -47,13 +45,4 @@ func ForCaller(m *wire.Message, client backend.Era, logLevel string) bool {
 		return false
 	}
 	return client == backend.Legacy
-}
-
-// CancelledID returns the id of the request that a notification gives up, or nil if it is no notifications/cancelled. Towards a
-// modern backend the cancellation is the end of the call's stream, so the message itself is not sent.
-func CancelledID(m *wire.Message) json.RawMessage {
-	if m.Method != Cancelled {
-		return nil
-	}
-	return m.Param("requestId")
 }

@@ -55,17 +55,6 @@ func TestWhichNotificationsACallerGets(t *testing.T) {
 	}
 }
 
-func TestACancellationNamesItsRequest(t *testing.T) {
-	t.Parallel()
-	m := parse(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"\u0041","reason":"r"}}`)
-	if got := string(CancelledID(m)); got != `"\u0041"` {
-		t.Errorf("id %s", got)
-	}
-	if got := CancelledID(parse(t, `{"jsonrpc":"2.0","method":"notifications/progress","params":{"requestId":1}}`)); got != nil {
-		t.Errorf("id %s of no cancellation", got)
-	}
-}
-
 func listen(params string) string {
 	return `{"jsonrpc":"2.0","id":5,"method":"subscriptions/listen","params":` + params + `}`
 }
@@ -150,6 +139,28 @@ func TestASubscriptionPassesWhatItNames(t *testing.T) {
 			if got := f.Passes(parse(t, `{"jsonrpc":"2.0","method":`+m+`}`)); got != want {
 				t.Errorf("%+v, %s: %v", f, m, got)
 			}
+		}
+	}
+}
+
+func TestAnUpdateConcernsWhoSubscribedToItsResourceOrToOneThatHoldsIt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		subscribed, updated string
+		want                bool
+	}{
+		"the same":                 {"file:///d/x", "file:///d/x", true},
+		"below a folder":           {"file:///d/", "file:///d/x", true},
+		"below one without slash":  {"file:///d", "file:///d/x", true},
+		"a part of it":             {"file:///d", "file:///d#part", true},
+		"one that begins the same": {"file:///d", "file:///dx", false},
+		"the one that holds it":    {"file:///d/x", "file:///d/", false},
+		"another":                  {"file:///d/x", "file:///e/x", false},
+	} {
+		updated := parse(t, `{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"`+tc.updated+`"}}`)
+		f := Filter{URIs: []string{"other:", tc.subscribed}}
+		if got := f.Passes(updated); got != tc.want {
+			t.Errorf("%s: %v", name, got)
 		}
 	}
 }

@@ -170,13 +170,3 @@ func (c Carries) list(capability json.RawMessage) json.RawMessage {
 		return value
 	})
 }
-
-// DiscoverFromInitialize is what a modern client is answered for a legacy backend, from the result of its initialize.
-func DiscoverFromInitialize(initialize json.RawMessage, c Carries) json.RawMessage {
-	return ReadInitialize(initialize).Across(c).Discover()
-}
-
-// InitializeFromDiscover is what a legacy client is answered for a modern backend, from the result of its server/discover.
-func InitializeFromDiscover(discover json.RawMessage, clientVersion string, c Carries) json.RawMessage {
-	return ReadDiscover(discover).Across(c).Initialize(clientVersion)
-}

@@ -17,13 +17,13 @@ func TestAModernClientIsToldOfALegacyServer(t *testing.T) {
 	t.Parallel()
 	initialize := json.RawMessage(`{"protocolVersion":"2025-06-18","capabilities":` + everyCapability + `,"serverInfo":{"name":"s","version":"1","icons":[]},
 		"instructions":"Use \u0041.","_meta":{"vendor":1},"acme":[1.0]}`)
-	wantJSON(t, "all carried", DiscoverFromInitialize(initialize, carriesAll),
+	wantJSON(t, "all carried", ReadInitialize(initialize).Across(carriesAll).Discover(),
 		`{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],
 		"ttlMs":0,"cacheScope":"private","capabilities":{"tools":{"listChanged":true,"acme":1},"prompts":{"listChanged":true},
 		"resources":{"subscribe":true,"listChanged":true},"logging":{},"completions":{"a":1},
 		"extensions":{"io.modelcontextprotocol/ui":{"b":2}}},"instructions":"Use A.",
 		"_meta":{"vendor":1,"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1","icons":[]}},"acme":[1.0]}`)
-	wantJSON(t, "nothing carried", DiscoverFromInitialize(json.RawMessage(`{"capabilities":`+everyCapability+`}`), Carries{}),
+	wantJSON(t, "nothing carried", ReadInitialize(json.RawMessage(`{"capabilities":`+everyCapability+`}`)).Across(Carries{}).Discover(),
 		`{"resultType":"complete","supportedVersions":["2026-07-28","2025-11-25","2025-06-18","2025-03-26","2024-11-05"],
 		"ttlMs":0,"cacheScope":"private","capabilities":{"tools":{"acme":1},"prompts":{},"resources":{},"completions":{"a":1},
 		"extensions":{"io.modelcontextprotocol/ui":{"b":2}}}}`)
@@ -34,10 +34,10 @@ func TestALegacyClientIsToldOfAModernServer(t *testing.T) {
 	discover := json.RawMessage(`{"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":60000,"cacheScope":"public",
 		"capabilities":{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}},"instructions":"Do.",
 		"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"s","version":"1"},"vendor":{}},"acme":null}`)
-	wantJSON(t, "result of initialize", InitializeFromDiscover(discover, "2025-03-26", carriesAll),
+	wantJSON(t, "result of initialize", ReadDiscover(discover).Across(carriesAll).Initialize("2025-03-26"),
 		`{"protocolVersion":"2025-03-26","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"s","version":"1"},
 		"instructions":"Do.","_meta":{"vendor":{}},"acme":null}`)
-	wantJSON(t, "a server without a name", InitializeFromDiscover(json.RawMessage(`{"supportedVersions":[]}`), "2026-07-28", carriesAll),
+	wantJSON(t, "a server without a name", ReadDiscover(json.RawMessage(`{"supportedVersions":[]}`)).Across(carriesAll).Initialize("2026-07-28"),
 		`{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"unknown","version":"unknown"}}`)
 }
 

@@ -2,7 +2,6 @@ package translate
 
 import (
 	"encoding/json"
-	"strconv"
 
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
@@ -27,47 +26,7 @@ func added(method string) int {
 	return 1
 }
 
-// ResultToModern returns the response of a legacy backend to a request of the method as one for a modern client. A result that
-// is no object, and everything the backend said itself, stays.
-func ResultToModern(m *wire.Message, method string) *wire.Message {
-	if notFound(m, method) {
-		return wire.NewError(m.ID, wire.CodeInvalidParams, messageOf(m.Error), wire.Field(m.Error, "data"))
-	}
-	if !wire.IsObject(m.Result) {
-		return m
-	}
-	var edits []wire.Edit
-	for _, member := range addedMembers[:added(method)] {
-		if m.ResultField(member.key) == nil {
-			edits = append(edits, wire.SetResult(member.key, member.value))
-		}
-	}
-	if len(edits) == 0 {
-		return m
-	}
-	return m.With(edits...)
-}
-
-// notFound reports whether a response says by its old code that there is no such resource.
-func notFound(m *wire.Message, method string) bool {
-	return method == resourcesRead && string(wire.Field(m.Error, "code")) == strconv.Itoa(wire.CodeResourceNotFoundLegacy)
-}
-
 const resourcesRead = "resources/read"
-
-func messageOf(rpcError json.RawMessage) string {
-	message, _ := wire.String(wire.Field(rpcError, "message"))
-	return message
-}
-
-// ResultToLegacy returns the response of a modern backend as one for a legacy client. A result other than a complete one asks
-// the client to go on in a way its version does not have; it becomes [CannotCarry].
-func ResultToLegacy(m *wire.Message) *wire.Message {
-	if kind := m.ResultField("resultType"); len(kind) > 0 && kind[0] == '"' && !wire.TextIs(kind, "complete") {
-		return CannotCarry(m.ID)
-	}
-	return m
-}
 
 // CannotCarry is the answer in place of a result that asks a legacy client for input.
 func CannotCarry(id json.RawMessage) *wire.Message {

@@ -104,7 +104,7 @@ func TestALegacyResultGetsWhatANewOneHas(t *testing.T) {
 			`{"jsonrpc":"2.0","id":1,"error":{"code":-320020,"message":"m","data":{"code":-32002}}}`,
 		},
 	} {
-		wantJSON(t, name+", whole", ResultToModern(parse(t, tc.in), tc.method).Raw, tc.want)
+		wantJSON(t, name+", whole", resultToModern(parse(t, tc.in), tc.method).Raw, tc.want)
 		out := streamed(t, tc.in, func(r io.Reader) io.Reader { return StreamToModern(r, tc.method) })
 		wantJSON(t, name+", streamed", []byte(out), tc.want)
 	}
@@ -150,7 +150,7 @@ func TestAResultThatAsksForInputDoesNotReachALegacyClient(t *testing.T) {
 		if tc.refused {
 			want = refused
 		}
-		wantJSON(t, name+", whole", ResultToLegacy(parse(t, tc.in)).Raw, want)
+		wantJSON(t, name+", whole", resultToLegacy(parse(t, tc.in)).Raw, want)
 		out := streamed(t, tc.in, func(r io.Reader) io.Reader { return StreamToLegacy(r, json.RawMessage(`1`)) })
 		wantJSON(t, name+", streamed", []byte(out), want)
 		if !tc.refused && out != tc.in {
@@ -236,8 +236,8 @@ func FuzzStreams(f *testing.F) {
 		if err != nil || m.Result == nil && m.Error == nil {
 			return
 		}
-		same(t, "to modern", outs[0], ResultToModern(m, resourcesRead).Raw)
-		legacy := ResultToLegacy(m)
+		same(t, "to modern", outs[0], resultToModern(m, resourcesRead).Raw)
+		legacy := resultToLegacy(m)
 		if !bytes.Equal(legacy.Raw, m.Raw) {
 			legacy = CannotCarry(json.RawMessage(`1`))
 		}

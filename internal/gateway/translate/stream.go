@@ -11,8 +11,9 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
-// StreamToModern is [ResultToModern] for a response that passes without being held: what is missing is added where the result
-// object closes.
+// StreamToModern passes the response of a legacy backend to a request of the method on as one for a modern client, without
+// holding it: what is missing is added where the result object closes. A result that is no object, and everything the backend
+// said itself, stays.
 func StreamToModern(r io.Reader, method string) io.Reader {
 	return &modernStream{source: r, method: method}
 }
@@ -111,8 +112,9 @@ func (s *modernStream) withNewCode(p []byte) []byte {
 	return out
 }
 
-// StreamToLegacy is [ResultToLegacy] for a response that passes without being held: at most its first 64 KiB are, until it is
-// clear that the result is a complete one. The id is that of the request.
+// StreamToLegacy passes the response of a modern backend on as one for a legacy client, without holding it: at most its first
+// 64 KiB are, until it is clear that the result is a complete one. One that asks the client to go on in a way its version does
+// not have becomes [CannotCarry]. The id is that of the request.
 func StreamToLegacy(r io.Reader, id json.RawMessage) io.Reader {
 	return &legacyStream{source: r, id: id}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
@@ -78,10 +79,17 @@ func (f Filter) Passes(m *wire.Message) bool {
 	case ResourcesListChanged:
 		return f.Resources
 	case ResourceUpdated:
-		uri, _ := m.StringParam("uri")
-		return slices.Contains(f.URIs, uri)
+		updated, _ := m.StringParam("uri")
+		return slices.ContainsFunc(f.URIs, func(uri string) bool { return Concerns(updated, uri) })
 	}
 	return false
+}
+
+// Concerns reports whether the update of a resource is one for who subscribed to another: to the same, or to one that holds it
+// (the specification's schema lets a server tell of a sub-resource, see ResourceUpdatedNotification).
+func Concerns(updated, subscribed string) bool {
+	rest, ok := strings.CutPrefix(updated, subscribed)
+	return ok && (rest == "" || strings.HasSuffix(subscribed, "/") || strings.ContainsRune("/?#", rune(rest[0])))
 }
 
 // Listen is the subscriptions/listen request of a legacy client, or of the gateway itself, at a modern backend.

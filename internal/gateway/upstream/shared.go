@@ -196,14 +196,15 @@ func (s *shared) Listen(ctx context.Context, request *backend.Call, sink backend
 // joinFeed starts the feed if it does not run.
 func (s *shared) joinFeed(ctx context.Context, channel *session) *feed {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.feed != nil {
-		s.feed.users++
-		return s.feed
+	if f := s.feed; f != nil {
+		f.users++
+		s.mu.Unlock()
+		return f
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &feed{cancel: cancel, users: 1}
 	s.feed = f
+	s.mu.Unlock() // background takes the backend's lock, under which others take the session's
 	s.background(func() {
 		err := channel.Listen(ctx, nil, &feedSink{feed: f, channel: channel, ctx: ctx})
 		if err == nil {

@@ -1,0 +1,242 @@
+package schema
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// reader reads the keywords of one schema. Its first error stays.
+type reader struct {
+	*compiler
+
+	object map[string]any
+	at     string
+	depth  int
+	err    error
+}
+
+func (r *reader) fail(key, what string) {
+	if r.err == nil {
+		r.err = fmt.Errorf("at %s/%s: it must be %s", r.at, key, what)
+	}
+}
+
+// read fills the node in. Keywords that are not known are no constraint.
+func (r *reader) read(n *node) {
+	if ref, ok := r.object["$ref"].(string); ok {
+		target, err := r.resolve(ref, r.at, r.depth+1)
+		if err != nil && r.err == nil {
+			r.err = err
+		}
+		n.ref = target
+	}
+	for _, key := range []string{"$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties"} {
+		if _, ok := r.object[key]; ok {
+			r.schema.unchecked = append(r.schema.unchecked, r.at+"/"+key)
+		}
+	}
+	r.readAny(n)
+	r.readText(n)
+	r.readArray(n)
+	r.readObject(n)
+	n.allOf, n.anyOf, n.oneOf = r.nodes("allOf"), r.nodes("anyOf"), r.nodes("oneOf")
+	n.not, n.condition, n.then, n.otherwise = r.node("not"), r.node("if"), r.node("then"), r.node("else")
+}
+
+func (r *reader) readAny(n *node) {
+	switch t := r.object["type"].(type) {
+	case nil:
+	case string:
+		n.types = []string{t}
+	default:
+		n.types = r.texts("type")
+	}
+	for _, t := range n.types {
+		if !slices.Contains([]string{"null", "boolean", "object", "array", "number", "integer", "string"}, t) {
+			r.fail("type", "a JSON type or a list of them")
+		}
+	}
+	if enum, ok := r.object["enum"]; ok {
+		if n.enum, ok = enum.([]any); !ok {
+			r.fail("enum", "a list")
+		}
+	}
+	if constant, ok := r.object["const"]; ok {
+		n.enum = []any{constant}
+	}
+	n.minimum, n.maximum = r.number("minimum"), r.number("maximum")
+	n.above, n.below = r.number("exclusiveMinimum"), r.number("exclusiveMaximum")
+	if n.multipleOf = r.number("multipleOf"); n.multipleOf != nil && *n.multipleOf <= 0 {
+		r.fail("multipleOf", "above 0")
+	}
+}
+
+func (r *reader) readText(n *node) {
+	n.minLength, n.maxLength = r.count("minLength"), r.count("maxLength")
+	if value, ok := r.object["pattern"]; ok {
+		text, ok := value.(string)
+		if !ok {
+			r.fail("pattern", "a string")
+		}
+		n.pattern = r.pattern("pattern", text)
+	}
+}
+
+func (r *reader) readArray(n *node) {
+	if _, old := r.object["items"].([]any); old { // before draft 2020-12
+		n.prefix, n.items = r.nodes("items"), r.node("additionalItems")
+	} else {
+		n.prefix, n.items = r.nodes("prefixItems"), r.node("items")
+	}
+	n.contains, n.minContains, n.maxContains = r.node("contains"), r.count("minContains"), r.count("maxContains")
+	n.minItems, n.maxItems = r.count("minItems"), r.count("maxItems")
+	if value, ok := r.object["uniqueItems"]; ok {
+		if n.unique, ok = value.(bool); !ok {
+			r.fail("uniqueItems", "a boolean")
+		}
+	}
+}
+
+func (r *reader) readObject(n *node) {
+	n.properties, n.dependentSchemas = r.named("properties"), r.named("dependentSchemas")
+	patterns := r.named("patternProperties")
+	for _, text := range slices.Sorted(maps.Keys(patterns)) {
+		if pattern := r.pattern("patternProperties", text); pattern != nil {
+			n.patterns = append(n.patterns, patternNode{pattern, patterns[text]})
+		}
+	}
+	if len(n.patterns) == len(patterns) { // else it is not known which properties are additional
+		n.additional = r.node("additionalProperties")
+	}
+	n.propertyNames, n.required = r.node("propertyNames"), r.texts("required")
+	n.minProperties, n.maxProperties = r.count("minProperties"), r.count("maxProperties")
+	value, ok := r.object["dependentRequired"]
+	if !ok {
+		return
+	}
+	dependent, ok := value.(map[string]any)
+	if !ok {
+		r.fail("dependentRequired", "an object")
+	}
+	n.dependentRequired = map[string][]string{}
+	for key := range dependent {
+		below := reader{object: dependent, at: r.at + "/dependentRequired"}
+		n.dependentRequired[key] = below.texts(key)
+		if r.err == nil {
+			r.err = below.err
+		}
+	}
+}
+
+func (r *reader) number(key string) *float64 {
+	value, ok := r.object[key]
+	if !ok {
+		return nil
+	}
+	f, ok := value.(float64)
+	if !ok {
+		r.fail(key, "a number")
+	}
+	return &f
+}
+
+func (r *reader) count(key string) *int {
+	f := r.number(key)
+	if f == nil {
+		return nil
+	}
+	if *f < 0 || *f != math.Trunc(*f) {
+		r.fail(key, "a whole number from 0")
+	}
+	i := int(min(*f, math.MaxInt32))
+	return &i
+}
+
+func (r *reader) texts(key string) []string {
+	value, ok := r.object[key]
+	if !ok {
+		return nil
+	}
+	list, ok := value.([]any)
+	if !ok {
+		r.fail(key, "a list of strings")
+	}
+	out := make([]string, 0, len(list))
+	for _, element := range list {
+		text, ok := element.(string)
+		if !ok {
+			r.fail(key, "a list of strings")
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+// pattern compiles a regular expression. What RE2 does not have, such as a look-ahead, is nil.
+func (r *reader) pattern(key, text string) *regexp.Regexp {
+	compiled, err := regexp.Compile(text)
+	if err != nil || len(text) > maxPattern {
+		r.schema.unchecked = append(r.schema.unchecked, r.at+"/"+key)
+		return nil
+	}
+	return compiled
+}
+
+// escape writes a key as a token of a JSON pointer.
+func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
+
+func (r *reader) node(key string) *node {
+	value, ok := r.object[key]
+	if !ok {
+		return nil
+	}
+	n, err := r.compile(value, r.at+"/"+escape(key), r.depth+1)
+	if err != nil && r.err == nil {
+		r.err = err
+	}
+	return n
+}
+
+func (r *reader) nodes(key string) []*node {
+	value, ok := r.object[key]
+	if !ok {
+		return nil
+	}
+	list, ok := value.([]any)
+	if !ok {
+		r.fail(key, "a list of schemas")
+	}
+	out := make([]*node, 0, len(list))
+	for i, element := range list {
+		n, err := r.compile(element, fmt.Sprintf("%s/%s/%d", r.at, key, i), r.depth+1)
+		if err != nil && r.err == nil {
+			r.err = err
+		}
+		out = append(out, n)
+	}
+	return out
+}
+
+func (r *reader) named(key string) map[string]*node {
+	value, ok := r.object[key]
+	if !ok {
+		return nil
+	}
+	object, ok := value.(map[string]any)
+	if !ok {
+		r.fail(key, "an object of schemas")
+	}
+	out := make(map[string]*node, len(object))
+	for name, element := range object {
+		n, err := r.compile(element, r.at+"/"+key+"/"+escape(name), r.depth+1)
+		if err != nil && r.err == nil {
+			r.err = err
+		}
+		out[name] = n
+	}
+	return out
+}

@@ -1,0 +1,246 @@
+package toolset
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+)
+
+const (
+	// maxConnections is how many connections one tool has in one gateway: PostgreSQL allows 100 for everybody.
+	maxConnections = 4
+	// connectionIdle and connectionAge are when a connection is not used again. After the latter the password has been read anew
+	// and the name resolved anew.
+	connectionIdle = 5 * time.Minute
+	connectionAge  = 30 * time.Minute
+	// cancelGrace is how long a server may take to end a statement that is given up.
+	cancelGrace = 2 * time.Second
+	maxPassword = 4 << 10
+)
+
+// connection is one to the database.
+type connection struct {
+	*pgconn.PgConn
+
+	born, used time.Time
+}
+
+// pool hands out connections, made when they are needed.
+type pool struct {
+	*Backend
+
+	config *table.PostgresTool
+	tls    func() (*tls.Config, error)
+	dial   dialFunc
+	slots  chan struct{} // one element for each connection in use
+
+	mu     sync.Mutex
+	closed bool
+	idle   []*connection // the one used last comes last
+}
+
+func newPool(b *Backend, config *table.PostgresTool, o Options) *pool {
+	guard := guardFor(b.config.AllowPrivate)
+	if config.TLS == table.TLSDisable {
+		guard.Allow = func(a netip.Addr) bool { return mcp.AllowCluster(a) && !mcp.AllowPublic(a) }
+	}
+	return &pool{Backend: b, config: config, tls: o.TLS, dial: newDial(guard, o.Dial), slots: make(chan struct{}, maxConnections)}
+}
+
+// get hands out a connection; reused says that it may have died meanwhile. The error is a *backend.Error: nothing was sent.
+func (p *pool) get(ctx context.Context, fresh bool) (c *connection, reused bool, err error) {
+	select {
+	case p.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, false, p.failure(classTimeout, false, "all its connections are in use", context.Cause(ctx))
+	}
+	if !fresh {
+		if c = p.take(ctx); c != nil {
+			return c, true, nil
+		}
+	}
+	conn, err := p.connect(ctx)
+	if err != nil {
+		<-p.slots
+		return nil, false, p.unconnected(ctx, err)
+	}
+	return &connection{PgConn: conn, born: time.Now()}, false, nil
+}
+
+// take returns an idle connection, and closes those that are too old.
+func (p *pool) take(ctx context.Context) *connection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 {
+		last := len(p.idle) - 1
+		c := p.idle[last]
+		p.idle = p.idle[:last]
+		if time.Since(c.used) < connectionIdle && time.Since(c.born) < connectionAge && !c.IsClosed() {
+			return c
+		}
+		hangUp(ctx, c)
+	}
+	return nil
+}
+
+// put takes a connection back.
+func (p *pool) put(ctx context.Context, c *connection) {
+	defer func() { <-p.slots }()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c.used = time.Now()
+	if p.closed || c.IsClosed() || c.TxStatus() != 'I' {
+		hangUp(ctx, c)
+		return
+	}
+	p.idle = append(p.idle, c)
+}
+
+// drop closes a connection that must not be used again.
+func (p *pool) drop(ctx context.Context, c *connection) {
+	hangUp(ctx, c)
+	<-p.slots
+}
+
+// hangUp closes a connection without waiting for anybody.
+func hangUp(ctx context.Context, c *connection) {
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
+		defer cancel()
+		_ = c.Close(ctx) // it is of no use any more either way
+	}()
+}
+
+// close closes the idle connections, and waits as long as ctx lives for those in use to come back.
+func (p *pool) close(ctx context.Context) {
+	p.mu.Lock()
+	p.closed = true
+	for _, c := range p.idle {
+		hangUp(ctx, c)
+	}
+	p.idle = nil
+	p.mu.Unlock()
+	for range maxConnections {
+		select {
+		case p.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// connect logs in. Nothing of the environment counts, nor any file but those of the table.
+func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
+	config, err := pgconn.ParseConfig("host=localhost user=none dbname=none sslmode=disable passfile=/dev/null servicefile=/dev/null")
+	if err != nil {
+		return nil, err
+	}
+	config.Host, config.Port, config.Database, config.User = p.config.Host, 5432, p.config.Database, p.config.User
+	if p.config.Port != 0 {
+		config.Port = uint16(p.config.Port) //nolint:gosec // it was validated
+	}
+	if config.Password, err = p.password(); err != nil {
+		return nil, err
+	}
+	config.Fallbacks = nil
+	config.RuntimeParams = map[string]string{"application_name": "mcp-gateway", "client_encoding": "UTF8"}
+	if config.TLSConfig, err = p.tlsConfig(); err != nil {
+		return nil, &tlsError{err}
+	}
+	config.ConnectTimeout = connectTimeout + handshakeTimeout
+	config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil } // Dial resolves
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		return p.dial(ctx, network, address)
+	}
+	config.MaxProtocolMessageBodyLen = p.maxMessage()
+	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
+		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelGrace}
+	}
+	return pgconn.ConnectConfig(ctx, config)
+}
+
+// maxMessage bounds what the server sends in one piece: a row.
+func (p *pool) maxMessage() int {
+	const room = 64 << 10 // for messages that are no rows
+	if p.config.MaxBytes == 0 {
+		return defaultRowBytes + room
+	}
+	return p.config.MaxBytes + room
+}
+
+var errPassword = errors.New("the password file cannot be read")
+
+func (p *pool) password() (string, error) {
+	if p.config.PasswordFile == "" {
+		return "", nil
+	}
+	content, err := os.ReadFile(p.config.PasswordFile)
+	if err != nil {
+		return "", errors.Join(errPassword, err)
+	}
+	password := strings.TrimRight(string(content), "\r\n")
+	if password == "" || len(password) > maxPassword {
+		return "", errors.Join(errPassword, errors.New("it is empty, or longer than "+strconv.Itoa(maxPassword)+" bytes"))
+	}
+	return password, nil
+}
+
+func (p *pool) tlsConfig() (*tls.Config, error) {
+	if p.config.TLS == table.TLSDisable {
+		return nil, nil //nolint:nilnil // which is how pgconn is told so
+	}
+	config, err := p.tls()
+	if err != nil {
+		return nil, err
+	}
+	config.ServerName = p.config.Host
+	if p.config.TLS == table.TLSVerifyCA {
+		roots := config.RootCAs
+		config.InsecureSkipVerify = true // what follows verifies all but the host
+		config.VerifyConnection = func(state tls.ConnectionState) error {
+			between := x509.NewCertPool()
+			for _, certificate := range state.PeerCertificates[1:] {
+				between.AddCert(certificate)
+			}
+			if _, err := state.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: roots, Intermediates: between}); err != nil {
+				return &tls.CertificateVerificationError{UnverifiedCertificates: state.PeerCertificates, Err: err}
+			}
+			return nil
+		}
+	}
+	return config, nil
+}
+
+// unconnected classes the error of a login.
+func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
+	state, fromServer := sqlState(err)
+	_, isTLS := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case errors.Is(err, errPassword):
+		return p.failure(classUnauthorized, false, errPassword.Error(), err)
+	case fromServer && strings.HasPrefix(state, "28"):
+		return p.failure(classUnauthorized, false, explain(err), err)
+	case fromServer:
+		return p.failure(classServerError, false, explain(err), err)
+	case isTLS, strings.Contains(err.Error(), "tls error"), strings.Contains(err.Error(), "refused TLS"):
+		return p.failure(classTLS, false, "the database does not prove by TLS who it is", err)
+	}
+	failure := p.unreachable(ctx, err)
+	failure.Sent = false
+	return failure
+}

@@ -1,0 +1,158 @@
+// Package toolset is a backend that is no MCP server: the gateway itself offers the operations of an HTTP API, or one SQL statement,
+// as tools of protocol version 2026-07-28.
+//
+// It guarantees that no argument changes what is asked but in the place it is for: every one is checked against the tool's
+// inputSchema before anything is sent, and encoded for its place or bound. A request leaves neither the base URL nor, by name or by
+// address, the host; redirects are not followed; the credential goes to that host only and into no result, error or log line.
+package toolset
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+)
+
+// Options are what a Backend is made with besides its entry in the table. All may be left out.
+type Options struct {
+	// Logger gets what is wrong with single tools; default slog.Default().
+	Logger *slog.Logger
+	// Version is the gateway's build, told to clients and to APIs; default "dev".
+	Version string
+	// Credential is sent with every HTTP request; default none.
+	Credential interface{ Apply(h http.Header) error }
+	// TLS is the configuration for the next connection, the caller's to change; default trusts the CAFile of the table's entry,
+	// or without one the system's roots.
+	TLS func() (*tls.Config, error)
+	// Dial makes the connections, to the host and port of the table's entry only. Default a dialer that refuses the addresses
+	// that the entry does not allow, after resolution.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// CheckInterval is how long the verdict on a statement is believed. Default 3 min.
+	CheckInterval time.Duration
+}
+
+// defaultTimeout bounds a call whose entry says nothing.
+const defaultTimeout = 30 * time.Second
+
+// Backend offers one toolset.
+type Backend struct {
+	config  table.Backend
+	log     *slog.Logger
+	version string
+	timeout time.Duration
+	source  source
+}
+
+// source is what the tools are made of.
+type source interface {
+	// tools are those offered now, in order. An error is a *backend.Error.
+	tools(ctx context.Context) ([]*tool, error)
+	// call carries out a call whose arguments fit. The error, a *backend.Error, is for what the caller cannot mend.
+	call(ctx context.Context, t *tool, args arguments) (*result, error)
+	// check is what is known of the source's health, without asking anybody.
+	check() error
+	// forget has the next tools look again.
+	forget()
+	close(ctx context.Context)
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// New makes a Backend of an entry that has a valid Toolset. It neither dials nor reads files: what is wrong there is told by
+// Describe.
+func New(config table.Backend, options Options) (*Backend, error) {
+	set := config.Toolset
+	if set == nil {
+		return nil, fmt.Errorf("backend %s: it has no toolset", config.Name)
+	}
+	if options.Logger == nil {
+		options.Logger = slog.Default()
+	}
+	if options.Version == "" {
+		options.Version = "dev"
+	}
+	if options.TLS == nil {
+		options.TLS = certs.NewClient(config.CAFile).Config
+	}
+	b := &Backend{
+		config: config, version: options.Version, log: options.Logger.With("backend", config.Name),
+		timeout: time.Duration(config.TimeoutSeconds) * time.Second,
+	}
+	if b.timeout == 0 {
+		b.timeout = defaultTimeout
+	}
+	if set.Postgres != nil {
+		b.source = newDatabase(b, set.Postgres, options)
+		return b, nil
+	}
+	var err error
+	if b.source, err = newAPI(b, set, options); err != nil {
+		return nil, fmt.Errorf("backend %s: %w", config.Name, err)
+	}
+	return b, nil
+}
+
+// Check says what is wrong with the toolset, as far as it is known: a database that refuses the statement, a file that is not as
+// expected, tools that are not offered since their schema cannot be used. The error is a *backend.Error whose Detail is a stable
+// sentence, without a word of a server's. Nil is also for a toolset that was not looked at yet.
+func (b *Backend) Check() error { return b.source.check() }
+
+// Describe says what the gateway offers here. A database is asked whether it takes the statement, at first and then whenever the
+// last answer is older than Options.CheckInterval.
+func (b *Backend) Describe(ctx context.Context) (*backend.Description, error) {
+	if _, err := b.source.tools(ctx); err != nil {
+		return nil, err
+	}
+	return &backend.Description{Modern: true, Versions: []string{versionModern}, Discover: b.discover()}, nil
+}
+
+// Forget has the next Describe look again.
+func (b *Backend) Forget() { b.source.forget() }
+
+// Open fails: there are no sessions here.
+func (b *Backend) Open(context.Context, backend.Client) (backend.Channel, backend.Handle, error) {
+	return nil, backend.Handle{}, b.noEra()
+}
+
+// Resume fails: there are no sessions here.
+func (b *Backend) Resume(backend.Handle) (backend.Channel, error) { return nil, b.noEra() }
+
+func (b *Backend) noEra() error { return fmt.Errorf("backend %s: %w", b.config.Name, backend.ErrEra) }
+
+// Modern is the way to call the tools.
+func (b *Backend) Modern(context.Context) (backend.Channel, error) { return channel{b}, nil }
+
+// Close closes idle connections, and those in use once they are not.
+func (b *Backend) Close(ctx context.Context) error {
+	b.source.close(ctx)
+	return nil
+}
+
+// The classes of table.BackendStatus.ErrorClass that a toolset can have.
+const (
+	classDNS          = "DNS"
+	classConnect      = "Connect"
+	classTLS          = "TLS"
+	classTimeout      = "Timeout"
+	classUnauthorized = "Unauthorized"
+	classServerError  = "ServerError"
+	classDenied       = "Denied"
+	classDefinition   = "Definition"
+	classStatement    = "Statement"
+)
+
+// failure is an error whose detail clients are told.
+func (b *Backend) failure(class string, sent bool, detail string, err error) *backend.Error {
+	if err == nil {
+		err = errors.New(detail)
+	}
+	return &backend.Error{Backend: b.config.Name, Class: class, Sent: sent, Detail: detail, Err: err}
+}

@@ -1,0 +1,242 @@
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/test/launch"
+)
+
+// restartable is a server at an address that stays, without anything else that would.
+type restartable struct {
+	address string
+	handler func(*mcp.Server) http.Handler
+	server  *http.Server
+}
+
+func (r *restartable) start(t *testing.T) {
+	t.Helper()
+	var l net.Listener
+	launch.Await(t, func() (err error) {
+		l, err = net.Listen("tcp", r.address)
+		return err
+	})
+	r.server = &http.Server{Handler: r.handler(small("server", "who"))}
+	go func() { _ = r.server.Serve(l) }()
+	t.Cleanup(func() { _ = r.server.Close() })
+}
+
+func TestARestartOfTheServerCostsAClientNothing(t *testing.T) {
+	for _, k := range kinds {
+		if k.handler == nil {
+			continue // package child has tests of that
+		}
+		t.Run(k.name, func(t *testing.T) {
+			server := &restartable{address: launch.FreeAddress(t), handler: k.handler}
+			server.start(t)
+			g := launch.Serve(t, binary, []table.Backend{{Name: "server", URL: "http://" + server.address}})
+			clients := []*client{connect(t, g.URL, legacy), connect(t, g.URL, modern)}
+			for range 3 {
+				for _, c := range clients {
+					for range 5 {
+						c.call(t, "who", nil)
+					}
+				}
+				if err := server.server.Close(); err != nil {
+					t.Fatal(err)
+				}
+				// Calls that begin while the server is away wait for it.
+				var wg sync.WaitGroup
+				for _, c := range clients {
+					wg.Go(func() {
+						got, err := c.try(within(t, 20*time.Second), "who", nil)
+						if err != nil && strings.Contains(err.Error(), "may have been carried out") {
+							// It went out on a connection that was closed at that moment, so it is not sent again by the gateway.
+							got, err = c.try(within(t, 20*time.Second), "who", nil)
+						}
+						if err != nil || got != "server" {
+							t.Errorf("while the server was away: %q, %v", got, err)
+						}
+					})
+				}
+				server.start(t)
+				wg.Wait()
+			}
+		})
+	}
+}
+
+// service sends each request to the next replica that is ready, as a Service of Kubernetes would.
+type service struct {
+	replicas []*launch.Gateway
+	turn     atomic.Int64
+
+	mu   sync.Mutex
+	gone map[*launch.Gateway]bool
+}
+
+func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
+	for range s.replicas {
+		g := s.replicas[int(s.turn.Add(1))%len(s.replicas)]
+		s.mu.Lock()
+		gone := s.gone[g]
+		s.mu.Unlock()
+		if gone {
+			continue
+		}
+		r = r.Clone(r.Context())
+		r.URL.Host = strings.TrimSuffix(strings.TrimPrefix(g.URL, "http://"), "/mcp")
+		return http.DefaultTransport.RoundTrip(r)
+	}
+	return nil, errors.New("no replica is ready")
+}
+
+// replicas starts three gateways with the same keys in front of the backends.
+func replicas(t *testing.T, backends ...table.Backend) *service {
+	t.Helper()
+	dir := t.TempDir()
+	launch.Write(t, filepath.Join(dir, "k1"), []byte(strings.Repeat("0123456789abcdef", 4)))
+	file := filepath.Join(t.TempDir(), "table.json")
+	launch.WriteTable(t, file, backends...)
+	s := &service{gone: map[*launch.Gateway]bool{}}
+	for range 3 {
+		s.replicas = append(s.replicas, launch.Run(t, binary, "serve", "--table", file, "--session-keys", dir, "--drain-delay", "1s"))
+	}
+	return s
+}
+
+// connect connects a client whose requests go to the replicas in turn.
+func (s *service) connect(t *testing.T, version string) *client {
+	t.Helper()
+	sdk := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	transport := &mcp.StreamableClientTransport{Endpoint: s.replicas[0].URL, HTTPClient: &http.Client{Transport: s}, MaxRetries: -1, DisableStandaloneSSE: true}
+	session, err := sdk.Connect(within(t, 20*time.Second), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = session.Close() })
+	return &client{ClientSession: session}
+}
+
+func TestASessionGoesOnAtEveryReplicaAndEachCallIsCarriedOutOnce(t *testing.T) {
+	var backends []table.Backend
+	for i, handler := range []func(*mcp.Server) http.Handler{streamable(nil), modernOnly, both} {
+		name := fmt.Sprintf("s%d", i)
+		backends = append(backends, table.Backend{Name: name, Prefix: name + "_", URL: serve(t, handler(newServer(name)))})
+	}
+	s := replicas(t, backends...)
+	const each = 20
+	versions := []string{legacy, legacy, modern, modern}
+	var wg sync.WaitGroup
+	for _, version := range versions {
+		c := s.connect(t, version)
+		wg.Go(func() {
+			for i := range each {
+				for _, b := range backends {
+					text := strconv.Itoa(i)
+					if got, err := c.try(within(t, 30*time.Second), b.Prefix+"echo", map[string]any{"text": text}); err != nil || got != text {
+						t.Errorf("%s: %s: got %q, %v", version, b.Name, got, err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	c := s.connect(t, modern)
+	for _, b := range backends {
+		if got, want := c.call(t, b.Prefix+"calls", nil), strconv.Itoa(each*len(versions)); got != want {
+			t.Errorf("%s carried out %s calls of %s", b.Name, got, want)
+		}
+	}
+}
+
+func TestReplicasAreReplacedWithoutAFailedCall(t *testing.T) {
+	s := replicas(t, table.Backend{Name: "server", URL: serve(t, both(newServer("server")))})
+	stop := make(chan struct{})
+	var calls atomic.Int64
+	var wg sync.WaitGroup
+	for _, version := range []string{legacy, modern} {
+		c := s.connect(t, version)
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := c.try(within(t, 30*time.Second), "echo", map[string]any{"text": "x"}); err != nil {
+					t.Errorf("a call of %s failed: %v", version, err)
+				}
+				calls.Add(1)
+			}
+		})
+	}
+	for i, g := range s.replicas[:2] { // one is left at the end
+		if err := g.Process.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		// The platform takes a replica out of the Service once it says that it is not ready.
+		launch.Await(t, func() error {
+			r, err := http.Get(g.Health + "/readyz")
+			if err != nil {
+				return err
+			}
+			if r.Body.Close(); r.StatusCode != http.StatusServiceUnavailable {
+				return fmt.Errorf("replica %d still says that it is ready", i)
+			}
+			return nil
+		})
+		s.mu.Lock()
+		s.gone[g] = true
+		s.mu.Unlock()
+		g.Stop()
+		before := calls.Load()
+		launch.Await(t, func() error {
+			if calls.Load() < before+20 {
+				return errors.New("calls do not go on")
+			}
+			return nil
+		})
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestAHundredClientsOfOneStdioServer(t *testing.T) {
+	g := launch.Run(t, binary, "stdio", "--", os.Args[0], asServer)
+	var wg sync.WaitGroup
+	for i := range 100 {
+		version := []string{legacy, modern}[i%2]
+		wg.Go(func() {
+			sdk := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
+			transport := &mcp.StreamableClientTransport{Endpoint: g.URL, MaxRetries: -1, DisableStandaloneSSE: true}
+			session, err := sdk.Connect(within(t, time.Minute), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			if err != nil {
+				t.Errorf("client %d: %v", i, err)
+				return
+			}
+			defer session.Close()
+			c := &client{ClientSession: session}
+			for n := range 5 {
+				text := fmt.Sprintf("%d of %d", n, i)
+				if got, err := c.try(within(t, time.Minute), "echo", map[string]any{"text": text}); err != nil || got != text {
+					t.Errorf("client %d got %q, %v", i, got, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

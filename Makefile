@@ -77,6 +77,7 @@ images: ## Build all image archives; load them if the local cluster is up
 generate: ## Regenerate deep copies, CRDs, typed clients and apply configurations
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=config/crds
+	$(TOOL) controller-gen crd paths=./api/sig/v1alpha1 output:crd:dir=config/crds-sig
 	rm -rf client/applyconfiguration client/clientset
 	$(TOOL) applyconfiguration-gen --output-dir=client/applyconfiguration \
 		--output-pkg=$(MODULE)/client/applyconfiguration $(MODULE)/api/v1alpha1

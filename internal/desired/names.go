@@ -31,15 +31,15 @@ func secretVolumeName(secret string) string {
 	return "secret-" + hex.EncodeToString(sum[:8])
 }
 
-// ServiceHost is the DNS name and port of a server's Service.
-func ServiceHost(server *mcpv1alpha1.MCPServer, clusterDomain string) string {
-	host := fmt.Sprintf("%s.%s.svc.%s", ServiceName(server.Name), server.Namespace, clusterDomain)
+// ServiceHost is the DNS name and port of a server's Service, which has the name service.
+func ServiceHost(server *mcpv1alpha1.MCPServer, service, clusterDomain string) string {
+	host := fmt.Sprintf("%s.%s.svc.%s", service, server.Namespace, clusterDomain)
 	return net.JoinHostPort(host, strconv.Itoa(int(Port(server))))
 }
 
 // Endpoint is the address of a server's MCP endpoint inside the cluster.
-func Endpoint(server *mcpv1alpha1.MCPServer, clusterDomain string) string {
-	return "http://" + ServiceHost(server, clusterDomain) + Path(server)
+func Endpoint(server *mcpv1alpha1.MCPServer, service, clusterDomain string) string {
+	return "http://" + ServiceHost(server, service, clusterDomain) + Path(server)
 }
 
 // Port is the port of a server. The schema sets the default too; objects made without it get it here.

@@ -28,7 +28,7 @@ import (
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller"
-	"github.com/mcp-operator/mcp-operator/internal/controller/mcpserver"
+	"github.com/mcp-operator/mcp-operator/internal/engine"
 	"github.com/mcp-operator/mcp-operator/internal/version"
 )
 
@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	settings := mcpserver.Settings{OperatorNamespace: o.Namespace, ClusterDomain: o.ClusterDomain, HashKey: key, Workers: o.Workers}
+	settings := engine.Settings{OperatorNamespace: o.Namespace, ClusterDomain: o.ClusterDomain, HashKey: key, Workers: o.Workers}
 	if !inCluster {
 		// A laptop reaches neither pods nor Services: the API server forwards.
 		settings.ProbeTransport, settings.Forwarded = forwarded(config), true

@@ -28,7 +28,7 @@ import (
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller"
-	"github.com/mcp-operator/mcp-operator/internal/controller/mcpserver"
+	"github.com/mcp-operator/mcp-operator/internal/engine"
 	"github.com/mcp-operator/mcp-operator/internal/operator"
 )
 
@@ -237,7 +237,7 @@ func (f *fixture) run(pods *dialer) {
 	r := &controller.MCPServerReconciler{
 		Client: mgr.GetClient(), Scheme: scheme, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("mcp-operator"),
 	}
-	settings := mcpserver.Settings{OperatorNamespace: operatorNamespace, HashKey: []byte("a key for tests of 32 bytes.....")}
+	settings := engine.Settings{OperatorNamespace: operatorNamespace, HashKey: []byte("a key for tests of 32 bytes.....")}
 	if pods != nil {
 		settings.ProbeTransport = pods.transport
 	}

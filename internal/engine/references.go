@@ -1,6 +1,7 @@
-package mcpserver
+package engine
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -21,19 +22,33 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
 
-// reference is one mention of a ConfigMap or Secret.
-type reference struct {
-	kind, name string
-	key        string // that must exist; empty: none
-	optional   bool
-	field      string // where it is mentioned, for people
+// Reference is one mention of a ConfigMap or Secret.
+type Reference struct {
+	// Kind is ConfigMap or Secret.
+	Kind, Name string
+
+	// Key is an entry that must exist; empty: none.
+	Key string
+
+	// Optional says that nothing of it need exist.
+	Optional bool
+
+	// Field is where it is mentioned, for people.
+	Field string
+
+	// Subject is how a message about it begins. Empty: kind, name and field.
+	Subject string
+}
+
+func (r Reference) subject() string {
+	return cmp.Or(r.Subject, fmt.Sprintf("%s '%s' (%s)", r.Kind, r.Name, r.Field))
 }
 
 // referencesOf lists every mention of a ConfigMap or Secret that the pods read, in the order of the specification.
-func referencesOf(server *mcpv1alpha1.MCPServer) []reference {
-	var list []reference
+func referencesOf(server *mcpv1alpha1.MCPServer) []Reference {
+	var list []Reference
 	add := func(kind, name, key string, optional *bool, field string) {
-		list = append(list, reference{kind: kind, name: name, key: key, optional: optional != nil && *optional, field: field})
+		list = append(list, Reference{Kind: kind, Name: name, Key: key, Optional: optional != nil && *optional, Field: field})
 	}
 	spec := &server.Spec
 	if spec.Config != nil && spec.Config.ConfigMapRef != nil {
@@ -65,12 +80,12 @@ func referencesOf(server *mcpv1alpha1.MCPServer) []reference {
 	return list
 }
 
-// namesOf returns the distinct names of one kind that a server refers to, sorted: what the watches are indexed by.
-func namesOf(server *mcpv1alpha1.MCPServer, kind string) []string {
+// namesOf returns the distinct names of one kind among references, sorted: what the watches are indexed by.
+func namesOf(refs []Reference, kind string) []string {
 	names := map[string]struct{}{}
-	for _, ref := range referencesOf(server) {
-		if ref.kind == kind {
-			names[ref.name] = struct{}{}
+	for _, ref := range refs {
+		if ref.Kind == kind {
+			names[ref.Name] = struct{}{}
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
@@ -102,9 +117,8 @@ func newReferences(metadata, content client.Reader, key []byte) *references {
 
 // hash returns a keyed hash over everything that the server's pods read from ConfigMaps and Secrets; empty if they read
 // nothing. It returns a *ValidationError when something required is missing.
-func (r *references) hash(ctx context.Context, server *mcpv1alpha1.MCPServer) (string, error) {
+func (r *references) hash(ctx context.Context, server *mcpv1alpha1.MCPServer, refs []Reference) (string, error) {
 	mac := hmac.New(sha256.New, r.key)
-	refs := referencesOf(server)
 	if config := server.Spec.Config; config != nil && config.Inline != nil {
 		write(mac, []byte("inline"), config.Inline.Raw)
 	} else if len(refs) == 0 {
@@ -122,24 +136,26 @@ func (r *references) hash(ctx context.Context, server *mcpv1alpha1.MCPServer) (s
 	}()
 	sums := map[string][]byte{} // by kind and name
 	for _, ref := range refs {
-		name := objectName{ref.kind, ref.name}
+		name := objectName{ref.Kind, ref.Name}
 		d, found, err := r.digest(ctx, server.Namespace, name, known[name])
 		if err != nil {
 			return "", err
 		}
-		if !found && !ref.optional {
+		if !found && !ref.Optional {
 			return "", &ValidationError{mcpv1alpha1.ReasonInvalid, fmt.Sprintf(
-				"%s '%s' (%s) not found in namespace '%s': create it, and the server goes on by itself", ref.kind, ref.name, ref.field, server.Namespace)}
+				"%s not found in namespace '%s': create it, and the server goes on by itself", ref.subject(), server.Namespace)}
 		}
-		if found && !ref.optional && ref.key != "" && !slices.Contains(d.keys, ref.key) {
+		if found && !ref.Optional && ref.Key != "" && !slices.Contains(d.keys, ref.Key) {
 			return "", &ValidationError{mcpv1alpha1.ReasonInvalid, fmt.Sprintf(
-				"%s '%s' (%s) in namespace '%s' has no key '%s': add it, and the server goes on by itself",
-				ref.kind, ref.name, ref.field, server.Namespace, ref.key)}
+				"%s in namespace '%s' has no key '%s': add it, and the server goes on by itself", ref.subject(), server.Namespace, ref.Key)}
 		}
 		if found {
 			used[name] = d
-			sums[ref.kind+"/"+ref.name] = d.sum
+			sums[ref.Kind+"/"+ref.Name] = d.sum
 		}
+	}
+	if inline := server.Spec.Config != nil && server.Spec.Config.Inline != nil; !inline && len(sums) == 0 {
+		return "", nil // all of it is optional, and not there
 	}
 	for _, name := range slices.Sorted(maps.Keys(sums)) {
 		write(mac, []byte(name), sums[name])

@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"slices"
@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -71,34 +70,51 @@ func of(key types.NamespacedName) prometheus.Labels {
 	return prometheus.Labels{"name": key.Name, "namespace": key.Namespace}
 }
 
-// recorded is the series of conditionInfo that there are, by server.
-var recorded sync.Map // types.NamespacedName -> []metav1.Condition
+// recorded is the series of conditionInfo that there are, by server and then by API. Two objects of one name, of two APIs, share
+// their labels, which dashboards know: a series is there while one of them tells it.
+var recorded = struct {
+	sync.Mutex
+
+	series map[types.NamespacedName]map[string][][]string
+}{series: map[types.NamespacedName]map[string][][]string{}}
 
 // recordConditions replaces a server's series; one that stays is never absent.
-func recordConditions(server *mcpv1alpha1.MCPServer) {
+func recordConditions(api string, server *mcpv1alpha1.MCPServer) {
 	key := types.NamespacedName{Namespace: server.Namespace, Name: server.Name}
-	labels := func(c metav1.Condition) []string {
-		return []string{c.Type, string(c.Status), c.Reason, key.Name, key.Namespace}
+	var is [][]string
+	for _, c := range server.Status.Conditions {
+		labels := []string{c.Type, string(c.Status), c.Reason, key.Name, key.Namespace}
+		conditionInfo.WithLabelValues(labels...).Set(1)
+		is = append(is, labels)
 	}
-	is := slices.Clone(server.Status.Conditions)
-	for _, c := range is {
-		conditionInfo.WithLabelValues(labels(c)...).Set(1)
+	recorded.Lock()
+	defer recorded.Unlock()
+	if recorded.series[key] == nil {
+		recorded.series[key] = map[string][][]string{}
 	}
-	was, _ := recorded.Swap(key, is)
-	old, _ := was.([]metav1.Condition)
-	for _, c := range old {
-		stays := slices.ContainsFunc(is, func(n metav1.Condition) bool { return slices.Equal(labels(n), labels(c)) })
+	was := recorded.series[key][api]
+	recorded.series[key][api] = is
+	dropSeries(key, was)
+}
+
+// dropSeries deletes those of a server's series that no object tells any more. The caller holds the lock.
+func dropSeries(key types.NamespacedName, series [][]string) {
+	for _, labels := range series {
+		stays := false
+		for _, told := range recorded.series[key] {
+			stays = stays || slices.ContainsFunc(told, func(other []string) bool { return slices.Equal(other, labels) })
+		}
 		if !stays {
-			conditionInfo.DeleteLabelValues(labels(c)...)
+			conditionInfo.DeleteLabelValues(labels...)
 		}
 	}
 }
 
-func recordFailure(server *mcpv1alpha1.MCPServer, result reconcile.Result) {
-	if result.Failed == PhaseValidation && result.Err == nil {
+func recordFailure(server *mcpv1alpha1.MCPServer, result reconcile.Result, failed string) {
+	if failed == PhaseValidation && result.Err == nil {
 		validationFailures.WithLabelValues(result.Problem.Reason, server.Name, server.Namespace).Inc()
 	}
-	if counter, ok := childFailures[result.Failed]; ok {
+	if counter, ok := childFailures[failed]; ok {
 		counter.WithLabelValues(MetricReasonReconcileError, server.Name, server.Namespace).Inc()
 	}
 }
@@ -116,9 +132,17 @@ func recordHandshake(key types.NamespacedName, took time.Duration, result *mcp.R
 	handshakeDuration.WithLabelValues(key.Name, key.Namespace).Observe(took.Seconds())
 }
 
-// deleteMetrics removes every series of an object that is gone.
-func deleteMetrics(key types.NamespacedName) {
-	recorded.Delete(key)
+// deleteMetrics removes every series of an object that is gone. What it shares with one of its name of another API goes with the last.
+func deleteMetrics(api string, key types.NamespacedName) {
+	recorded.Lock()
+	defer recorded.Unlock()
+	was := recorded.series[key][api]
+	delete(recorded.series[key], api)
+	if len(recorded.series[key]) > 0 {
+		dropSeries(key, was)
+		return
+	}
+	delete(recorded.series, key)
 	vectors := []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
 	}{conditionInfo, validationFailures, handshakes, handshakeDuration, capabilityChanges}

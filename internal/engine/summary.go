@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
-	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
@@ -29,14 +28,15 @@ var conditionTypes = []string{
 	mcpv1alpha1.ConditionProgressing, mcpv1alpha1.ConditionReady, mcpv1alpha1.ConditionPaused,
 }
 
-// summarize derives everything that no phase answers for: Progressing, Ready, Paused, the phase and the endpoint.
-func (s *scope) summarize(result reconcile.Result) {
+// summarize derives everything that no phase answers for: Progressing, Ready, Paused, the phase and the endpoint. Then the API that
+// the object is of tells it in its own words.
+func (s *scope) summarize(result reconcile.Result) Pass {
 	status := &s.server.Status
 	status.ObservedGeneration = s.server.Generation
 	// Conditions of somebody else could fill the list, and make the status unwritable.
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return !slices.Contains(conditionTypes, c.Type) })
 	s.set(s.progressing())
-	failed := result.Failed
+	failed := s.failedPhase(result)
 	if reconcile.IsTransient(result.Problem.Err()) {
 		failed = "" // it is not told
 	}
@@ -51,6 +51,22 @@ func (s *scope) summarize(result reconcile.Result) {
 	}
 	status.Endpoint = s.endpoint()
 	status.Phase = phaseOf(status.Conditions, status.ReadyReplicas)
+	pass := Pass{
+		Server: s.server, Deployment: s.deployment, Seen: s.seen,
+		DiagnosisReason: s.diagnosis.reason, Diagnosis: s.diagnosis.message,
+		FailedChild: s.failedChild, Cause: result.Problem.Cause(), Endpoint: s.address(), Attempts: s.verdict.Attempts,
+		Policy: s.policy, CapabilityChange: s.capabilityChange,
+	}
+	s.kind().Write(s.object, pass)
+	return pass
+}
+
+// failedPhase is the acting phase that was not done. A name that is taken is found out early, and is told as what it is.
+func (s *scope) failedPhase(result reconcile.Result) string {
+	if s.failedChild == "Deployment" {
+		return PhaseDeployment
+	}
+	return result.Failed
 }
 
 func (s *scope) set(c metav1.Condition) {
@@ -70,7 +86,7 @@ func (s *scope) endpoint() string {
 	case s.current(mcpv1alpha1.ConditionAvailable).Status != metav1.ConditionTrue:
 		return ""
 	case verified.Status == metav1.ConditionTrue && (published == "" || verified.ObservedGeneration == s.server.Generation):
-		return desired.Endpoint(s.server, s.settings.ClusterDomain)
+		return s.address()
 	case applied.Status != metav1.ConditionTrue || applied.ObservedGeneration != s.server.Generation:
 		return published
 	}
@@ -78,7 +94,7 @@ func (s *scope) endpoint() string {
 	if err != nil || published == "" {
 		return published
 	}
-	address.Host = desired.ServiceHost(s.server, s.settings.ClusterDomain)
+	address.Host = s.serviceHost()
 	return address.String()
 }
 

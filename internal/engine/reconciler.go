@@ -1,9 +1,9 @@
-// Package mcpserver reconciles MCPServers (mcp.operator/v1alpha1): it runs an MCP server and says truthfully whether
-// clients can use it.
+// Package engine runs MCP servers, of our own API and of others that speak to it through a Dialect, and says truthfully whether
+// clients can use them.
 //
 // It guarantees that Ready is True only if a ready pod answered MCP, that children which belong to somebody else are never
 // written, that nothing is written when nothing differs, and that no reconcile worker waits for the network of a server.
-package mcpserver
+package engine
 
 import (
 	"context"
@@ -72,6 +72,7 @@ type Reconciler struct {
 	TLSProfile func(*tls.Config)
 
 	settings Settings
+	dialect  Dialect // nil: our own API
 	once     sync.Once
 	applier  *apply.Applier
 	refs     *references
@@ -104,6 +105,16 @@ type Settings struct {
 // Configure sets what has no exported field. Call it before SetupWithManager.
 func (r *Reconciler) Configure(settings Settings) { r.settings = settings }
 
+// Speak makes the reconciler serve another API than ours. Call it before SetupWithManager.
+func (r *Reconciler) Speak(dialect Dialect) { r.dialect = dialect }
+
+func (r *Reconciler) kind() Dialect {
+	if r.dialect == nil {
+		return native{}
+	}
+	return r.dialect
+}
+
 // init fills in what a literal leaves out.
 func (r *Reconciler) init() {
 	r.once.Do(func() {
@@ -127,18 +138,18 @@ func (r *Reconciler) init() {
 // Reconcile makes the children of one MCPServer as it asks, and its status as it is.
 func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	r.init()
-	server, err := r.read(ctx, req.NamespacedName)
-	if server == nil || err != nil {
+	obj, err := r.read(ctx, req.NamespacedName)
+	if obj == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	s := newScope(r, server)
-	leaveAlone := s.paused || !server.DeletionTimestamp.IsZero()
+	s := newScope(r, obj)
+	leaveAlone := s.paused || !obj.GetDeletionTimestamp().IsZero()
 	result := reconcile.Run(ctx, s, s.server, phases, reconcile.Options{Paused: leaveAlone, Observe: observePhase})
-	s.summarize(result)
+	pass := s.summarize(result)
 	if err := s.writeStatus(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
-	s.report(ctx, result)
+	s.report(ctx, result, pass)
 	if result.Err != nil {
 		return ctrl.Result{}, result.Err
 	}
@@ -147,8 +158,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 
 // read returns the object to reconcile; nil if there is nothing left to do, since it or its namespace goes: then the garbage
 // collector does the rest, and every child made again would be refused.
-func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*mcpv1alpha1.MCPServer, error) {
-	server, namespace := &mcpv1alpha1.MCPServer{}, partialMetadata("Namespace")
+func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (client.Object, error) {
+	server, namespace := r.kind().New(), partialMetadata("Namespace")
 	err := r.Get(ctx, key, server)
 	if apierrors.IsNotFound(err) {
 		r.forget(key)
@@ -175,15 +186,15 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	}
 	r.refs.forget(key)
 	r.applier.Forget(client.ObjectKey{Namespace: key.Namespace, Name: desired.ConfigMapName(key.Name)})
-	deleteMetrics(key)
+	deleteMetrics(r.kind().Name(), key)
 }
 
 // writeStatus writes the status, once a pass, and not at all if nothing changed.
 func (s *scope) writeStatus(ctx context.Context) error {
-	if equality.Semantic.DeepEqual(s.before.Status, s.server.Status) {
+	if equality.Semantic.DeepEqual(s.stale, s.object) {
 		return nil
 	}
-	err := s.Status().Patch(ctx, s.server, client.MergeFrom(s.before), client.FieldOwner(apply.FieldManager))
+	err := s.Status().Patch(ctx, s.object, client.MergeFrom(s.stale), client.FieldOwner(apply.FieldManager))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write status of MCPServer %s: %w", client.ObjectKeyFromObject(s.server), err)
 	}

@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"bytes"
@@ -48,16 +48,16 @@ func referringServer() *mcpv1alpha1.MCPServer {
 
 func TestEveryMentionOfAConfigMapOrSecretIsFound(t *testing.T) {
 	t.Parallel()
-	want := []reference{
-		{kind: "ConfigMap", name: "settings", field: "config.configMapRef"},
-		{kind: "Secret", name: "tls", field: "secretRefs"},
-		{kind: "Secret", name: "extra", optional: true, field: "secretRefs"},
-		{kind: "ConfigMap", name: "env", field: "envFrom[0]"},
-		{kind: "Secret", name: "tls", optional: true, field: "envFrom[1]"},
-		{kind: "ConfigMap", name: "settings", key: "level", field: `env "LEVEL"`},
-		{kind: "Secret", name: "api", key: "token", field: `env "TOKEN"`},
+	want := []Reference{
+		{Kind: "ConfigMap", Name: "settings", Field: "config.configMapRef"},
+		{Kind: "Secret", Name: "tls", Field: "secretRefs"},
+		{Kind: "Secret", Name: "extra", Optional: true, Field: "secretRefs"},
+		{Kind: "ConfigMap", Name: "env", Field: "envFrom[0]"},
+		{Kind: "Secret", Name: "tls", Optional: true, Field: "envFrom[1]"},
+		{Kind: "ConfigMap", Name: "settings", Key: "level", Field: `env "LEVEL"`},
+		{Kind: "Secret", Name: "api", Key: "token", Field: `env "TOKEN"`},
 	}
-	if diff := cmp.Diff(want, referencesOf(referringServer()), cmp.AllowUnexported(reference{})); diff != "" {
+	if diff := cmp.Diff(want, referencesOf(referringServer())); diff != "" {
 		t.Errorf("references (-want +got)\n%s", diff)
 	}
 	if got := referencesOf(makeServer()); got != nil {
@@ -68,7 +68,7 @@ func TestEveryMentionOfAConfigMapOrSecretIsFound(t *testing.T) {
 func TestTheNamesThatWatchesAreIndexedByAreDistinctAndSorted(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string][]string{"ConfigMap": {"env", "settings"}, "Secret": {"api", "extra", "tls"}, "Pod": nil} {
-		if diff := cmp.Diff(want, namesOf(referringServer(), kind)); diff != "" {
+		if diff := cmp.Diff(want, namesOf(referencesOf(referringServer()), kind)); diff != "" {
 			t.Errorf("names of kind %s (-want +got)\n%s", kind, diff)
 		}
 	}
@@ -118,7 +118,7 @@ func makeStore(t *testing.T, objects ...client.Object) *store {
 func (s *store) hash(server *mcpv1alpha1.MCPServer) (sum string, read []string) {
 	s.t.Helper()
 	s.read = nil
-	sum, err := s.refs.hash(s.t.Context(), server)
+	sum, err := s.refs.hash(s.t.Context(), server, referencesOf(server))
 	if err != nil {
 		s.t.Fatalf("hash: %v", err)
 	}
@@ -156,7 +156,7 @@ func TestAServerThatRefersToWhatIsMissingIsInvalid(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := makeStore(t, tt.objects...).refs.hash(t.Context(), referringServer())
+			_, err := makeStore(t, tt.objects...).refs.hash(t.Context(), referringServer(), referencesOf(referringServer()))
 			var validation *ValidationError
 			switch {
 			case tt.want == "" && err != nil:
@@ -180,7 +180,7 @@ func TestAnOptionalKeyMayBeMissing(t *testing.T) {
 		}}}}
 	})
 	for what, objects := range map[string][]client.Object{"key": {secret("api", "other", "x")}, "Secret": nil} {
-		if _, err := makeStore(t, objects...).refs.hash(t.Context(), server); err != nil {
+		if _, err := makeStore(t, objects...).refs.hash(t.Context(), server, referencesOf(server)); err != nil {
 			t.Errorf("the optional %s is missing: %v", what, err)
 		}
 	}
@@ -193,7 +193,7 @@ func TestAReferenceThatCannotBeReadIsNoErrorOfTheUser(t *testing.T) {
 			return context.DeadlineExceeded
 		},
 	}).Build()
-	_, err := newReferences(broken, broken, nil).hash(t.Context(), mounting("tls"))
+	_, err := newReferences(broken, broken, nil).hash(t.Context(), mounting("tls"), referencesOf(mounting("tls")))
 	var validation *ValidationError
 	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &validation) {
 		t.Errorf("got %v, want the deadline", err)
@@ -256,7 +256,7 @@ func TestAnObjectThatWasMadeAnewIsReadAnew(t *testing.T) {
 	if err := s.Delete(t.Context(), secret("tls")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.refs.hash(t.Context(), mounting("tls")); err == nil {
+	if _, err := s.refs.hash(t.Context(), mounting("tls"), referencesOf(mounting("tls"))); err == nil {
 		t.Error("a Secret that is gone is not missed")
 	}
 	anew := secret("tls", "crt", "two")

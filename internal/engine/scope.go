@@ -1,12 +1,14 @@
-package mcpserver
+package engine
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 )
@@ -15,7 +17,10 @@ import (
 type scope struct {
 	*Reconciler
 
-	// before is the object as it was read, server the same with the status of this pass.
+	// stale is the object as it was read, object the same with the status of this pass.
+	stale, object client.Object
+
+	// before and server are those two as our kind.
 	before, server *mcpv1alpha1.MCPServer
 
 	// paused says that acting phases are left out.
@@ -23,6 +28,10 @@ type scope struct {
 
 	// children is what is to be applied; set by validate.
 	children desired.Server
+
+	// failedChild is the kind of the child that could not be written, policy what was done to the NetworkPolicy; set by the acting phases.
+	failedChild string
+	policy      apply.Change
 
 	// applied says that all children are as the current generation asks; set by the last acting phase.
 	applied bool
@@ -44,13 +53,18 @@ type scope struct {
 	capabilityChange string
 }
 
-func newScope(r *Reconciler, server *mcpv1alpha1.MCPServer) *scope {
-	s := &scope{Reconciler: r, before: server, server: server.DeepCopy(), paused: server.Annotations[mcpv1alpha1.AnnotationPaused] == "true"}
+func newScope(r *Reconciler, obj client.Object) *scope {
+	s := &scope{Reconciler: r, stale: obj, object: copyOf(obj), paused: obj.GetAnnotations()[mcpv1alpha1.AnnotationPaused] == "true"}
+	s.before, s.server = r.kind().Read(s.stale), r.kind().Read(s.object)
 	if s.paused {
 		applied := s.stored(mcpv1alpha1.ConditionApplied)
-		s.applied = applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == server.Generation
+		s.applied = applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == obj.GetGeneration()
 	}
 	return s
+}
+
+func copyOf(obj client.Object) client.Object {
+	return obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 }
 
 // stored returns a condition as it was read; a zero one if there was none.
@@ -111,4 +125,14 @@ func (s *scope) readyReplicas() int32 {
 		return 0
 	}
 	return s.deployment.Status.ReadyReplicas
+}
+
+// serviceHost is the DNS name and port of the Service.
+func (s *scope) serviceHost() string {
+	return desired.ServiceHost(s.server, s.kind().ServiceName(s.server.Name), s.settings.ClusterDomain)
+}
+
+// address is that of the MCP endpoint.
+func (s *scope) address() string {
+	return desired.Endpoint(s.server, s.kind().ServiceName(s.server.Name), s.settings.ClusterDomain)
 }

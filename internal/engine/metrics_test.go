@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"testing"
@@ -44,7 +44,7 @@ func TestASeriesOfAConditionThatStaysIsNeverAbsentAndOneThatChangedGoes(t *testi
 	}
 	step := func(what string, server *mcpv1alpha1.MCPServer, want ...string) {
 		t.Helper()
-		recordConditions(server)
+		recordConditions("mcpserver", server)
 		wanted := map[string]bool{}
 		for _, series := range want {
 			wanted[series] = true
@@ -61,9 +61,9 @@ func TestASeriesOfAConditionThatStaysIsNeverAbsentAndOneThatChangedGoes(t *testi
 		t.Error("the series of a condition that stayed was deleted and created again: a scrape in between misses it")
 	}
 	step("another status", with(accepted, crashing), "Accepted True Valid", "Available False CrashLooping")
-	recordConditions(with(accepted, crashing)) // a status write whose reply was lost is recorded once, as it then is
+	recordConditions("mcpserver", with(accepted, crashing)) // a status write whose reply was lost is recorded once, as it then is
 	step("another reason", with(accepted, stopped), "Accepted True Valid", "Available False ScaledToZero")
 	step("a condition goes", with(accepted), "Accepted True Valid")
-	deleteMetrics(types.NamespacedName{Namespace: "team", Name: name})
+	deleteMetrics("mcpserver", types.NamespacedName{Namespace: "team", Name: name})
 	step("the server is gone", with())
 }

@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"testing"
@@ -62,11 +62,11 @@ func crashed(restarts int32) func(*corev1.ContainerStatus) {
 func TestAPodWakesTheServerThatItsLabelNames(t *testing.T) {
 	t.Parallel()
 	want := []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "team", Name: "demo"}}}
-	if diff := cmp.Diff(want, serverOfPod(t.Context(), makePod())); diff != "" {
+	if diff := cmp.Diff(want, (&Reconciler{}).serverOfPod(t.Context(), makePod())); diff != "" {
 		t.Errorf("requests (-want +got)\n%s", diff)
 	}
 	foreign := makePod(func(pod *corev1.Pod) { pod.Labels = map[string]string{"mcp-server": "demo"} })
-	if got := serverOfPod(t.Context(), foreign); got != nil {
+	if got := (&Reconciler{}).serverOfPod(t.Context(), foreign); got != nil {
 		t.Errorf("a pod of another kind wakes %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"cmp"
@@ -100,16 +100,22 @@ const serviceUnreachable = "A pod answers MCP, but not through the Service: " +
 
 // observe tells the prober how the server is now.
 func (s *scope) observe(pods []probe.Pod) {
-	if s.prober == nil {
-		return
+	if s.prober != nil {
+		s.prober.Observe(s.probed(pods))
 	}
-	service := desired.ServiceHost(s.server, s.settings.ClusterDomain)
+}
+
+// probed is the server as the prober sees it.
+func (s *scope) probed(pods []probe.Pod) probe.Server {
+	service := s.serviceHost()
 	host := service
 	if s.settings.Forwarded {
 		host = net.JoinHostPort("localhost", strconv.Itoa(int(desired.Port(s.server))))
 	}
+	attempts, counts := s.kind().Attempts(s.stale)
 	server := probe.Server{
 		UID: s.server.UID, Key: client.ObjectKeyFromObject(s.server), Generation: s.server.Generation,
+		ResourceVersion: s.server.ResourceVersion, Attempts: attempts, CountAttempts: counts,
 		Settled: s.isSettled(), Host: cmp.Or(s.server.Spec.HostHeader, host), Path: desired.Path(s.server), Pods: pods,
 	}
 	for i := range s.pods {
@@ -120,14 +126,14 @@ func (s *scope) observe(pods []probe.Pod) {
 	if !s.settings.Forwarded && s.MCPDialer == nil {
 		server.Service = service
 	}
-	s.prober.Observe(server)
+	return server
 }
 
 // readyPods returns whom to ask. A replaced dialer asks the Service, which is all that it is told of.
 func (s *scope) readyPods() []probe.Pod {
 	if s.MCPDialer != nil {
-		service := desired.ServiceName(s.server.Name)
-		return []probe.Pod{{UID: types.UID(s.server.Name), Name: service, Address: desired.ServiceHost(s.server, s.settings.ClusterDomain)}}
+		service := s.kind().ServiceName(s.server.Name)
+		return []probe.Pod{{UID: types.UID(s.server.Name), Name: service, Address: s.serviceHost()}}
 	}
 	var pods []probe.Pod
 	own := s.ownPods()
@@ -155,9 +161,13 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, inlineTimeout)
 	defer cancel()
-	target := mcp.Target{URL: desired.Endpoint(s.server, s.settings.ClusterDomain), Host: s.server.Spec.HostHeader, Transport: s.directTransport()}
+	target := mcp.Target{URL: s.address(), Host: s.server.Spec.HostHeader, Transport: s.directTransport()}
+	handshake, began := probe.Attempt{Server: s.probed(nil), URL: target.URL, Full: true}, time.Now()
+	s.kind().Starting(handshake)
 	result, err := s.handshaker().Probe(ctx, target)
+	s.ended(handshake, time.Since(began), result, err)
 	if err != nil {
+		s.verdict.Attempts = handshake.Server.Attempts + 1
 		reason := cmp.Or(string(mcp.ReasonOf(err)), string(mcp.ProtocolError))
 		return reconcile.Unsettled(reason, err.Error(), inlineRetry)
 	}
@@ -168,9 +178,9 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 // handshaker returns what does handshakes: the replaced dialer, or a real client.
 func (r *Reconciler) handshaker() probe.Client {
 	if r.MCPDialer != nil {
-		return dialed{r.MCPDialer}
+		return r.kind().Handshaker(dialed{r.MCPDialer})
 	}
-	return &mcp.Client{Name: "mcp-operator", Version: ClientVersion}
+	return r.kind().Handshaker(&mcp.Client{Name: "mcp-operator", Version: ClientVersion})
 }
 
 // ClientVersion is the version that the operator tells in handshakes: that of the build.
@@ -257,5 +267,5 @@ func (s *scope) learn(result *mcp.Result) {
 		status.Tools = append(status.Tools, mcpv1alpha1.ToolStatus{Name: tool.Name, Digest: tool.Digest})
 	}
 	status.ToolCount, status.PromptCount, status.ResourceCount = result.ToolCount, result.PromptCount, result.ResourceCount
-	s.capabilityChange = capabilityDiff(&s.before.Status, status)
+	s.capabilityChange = s.kind().CapabilityChange(&s.before.Status, status)
 }

@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"context"
@@ -10,6 +10,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -22,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 )
 
@@ -41,19 +43,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.init()
 	for index, kind := range map[string]string{indexConfigMaps: "ConfigMap", indexSecrets: "Secret"} {
 		extract := func(obj client.Object) []string {
-			server, ok := obj.(*mcpv1alpha1.MCPServer)
-			if !ok {
-				return nil
-			}
-			return namesOf(server, kind)
+			return namesOf(r.kind().References(obj), kind)
 		}
-		if err := mgr.GetFieldIndexer().IndexField(context.Background(), &mcpv1alpha1.MCPServer{}, index, extract); err != nil {
+		if err := mgr.GetFieldIndexer().IndexField(context.Background(), r.kind().New(), index, extract); err != nil {
 			return fmt.Errorf("index MCPServers by %s: %w", index, err)
 		}
 	}
 	woken := make(chan event.TypedGenericEvent[types.NamespacedName], 1024)
 	r.prober = probe.New(probe.Options{
-		Client: r.handshaker(), Transport: r.probeTransport(), Observed: recordHandshake,
+		Client: r.handshaker(), Transport: r.probeTransport(), Starting: r.kind().Starting, Ended: r.ended,
 		Notify: func(ctx context.Context, key types.NamespacedName) {
 			select {
 			case woken <- event.TypedGenericEvent[types.NamespacedName]{Object: key}:
@@ -66,12 +64,12 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	// Our own status writes wake too: such a pass writes nothing, and a status that somebody else wrote is corrected.
 	err := ctrl.NewControllerManagedBy(mgr).
-		Named("mcpserver").
-		For(&mcpv1alpha1.MCPServer{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Named(r.kind().Name()).
+		For(r.kind().New(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&appsv1.Deployment{}, r.byName(desired.DeploymentName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&corev1.Service{}, r.byName(desired.ServiceName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&corev1.Service{}, r.byName(r.kind().ServiceName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&networkingv1.NetworkPolicy{}, r.byName(desired.NetworkPolicyName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(serverOfPod), builder.WithPredicates(podTellsSomething())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.serverOfPod), builder.WithPredicates(podTellsSomething())).
 		WatchesMetadata(&corev1.ConfigMap{}, r.byReference(indexConfigMaps), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(&corev1.ConfigMap{}, r.byName(desired.ConfigMapName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(&corev1.Secret{}, r.byReference(indexSecrets), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
@@ -87,7 +85,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		}).
 		Complete(r)
 	if err != nil {
-		return fmt.Errorf("set up the MCPServer controller: %w", err)
+		return fmt.Errorf("set up the controller %s: %w", r.kind().Name(), err)
 	}
 	return nil
 }
@@ -113,7 +111,7 @@ func (r *Reconciler) byName(suffix string) handler.EventHandler {
 			return nil
 		}
 		key := types.NamespacedName{Namespace: obj.GetNamespace(), Name: name}
-		if err := r.Get(ctx, key, &mcpv1alpha1.MCPServer{}, client.DisableReadYourWritesConsistency); err != nil {
+		if err := r.Get(ctx, key, r.kind().New(), client.DisableReadYourWritesConsistency); err != nil {
 			return nil // most objects of a cluster belong to no server; a server that appears later is reconciled then
 		}
 		return []reconcile.Request{{NamespacedName: key}}
@@ -123,22 +121,31 @@ func (r *Reconciler) byName(suffix string) handler.EventHandler {
 // byReference wakes the servers that refer to the changed object.
 func (r *Reconciler) byReference(index string) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
-		servers := &mcpv1alpha1.MCPServerList{}
+		servers := r.kind().NewList()
 		err := r.List(ctx, servers, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index: obj.GetName()},
 			client.DisableReadYourWritesConsistency)
 		if err != nil {
 			return nil // the cache ends: so does the manager
 		}
-		requests := make([]reconcile.Request, 0, len(servers.Items))
-		for i := range servers.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&servers.Items[i])})
-		}
+		var requests []reconcile.Request
+		_ = apimeta.EachListItem(servers, func(item runtime.Object) error { // fails for what is no list
+			if server, ok := item.(client.Object); ok {
+				requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(server)})
+			}
+			return nil
+		})
 		return requests
 	})
 }
 
-func serverOfPod(_ context.Context, pod client.Object) []reconcile.Request {
-	name := pod.GetLabels()[desired.LabelServer]
+// ended counts a handshake, and tells the API of it.
+func (r *Reconciler) ended(handshake Handshake, took time.Duration, result *mcp.Result, err error) {
+	recordHandshake(handshake.Server.Key, took, result, err)
+	r.kind().Ended(handshake, took, result, err)
+}
+
+func (r *Reconciler) serverOfPod(_ context.Context, pod client.Object) []reconcile.Request {
+	name := r.kind().ServerOf(pod)
 	if name == "" {
 		return nil
 	}

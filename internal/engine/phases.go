@@ -1,6 +1,7 @@
-package mcpserver
+package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (s *scope) validate(ctx context.Context) reconcile.Outcome {
 			"MCPServers are not run in the operator's own namespace %q, where a pod could take the operator's account: use another namespace",
 			s.server.Namespace)})
 	}
-	hash, err := s.refs.hash(ctx, s.server)
+	hash, err := s.judge(ctx)
 	var invalid *ValidationError
 	switch {
 	case errors.As(err, &invalid):
@@ -41,40 +42,67 @@ func (s *scope) validate(ctx context.Context) reconcile.Outcome {
 	case err != nil:
 		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
 	}
-	s.children = desired.ForServer(s.server, s.environment(), hash)
+	s.children = s.kind().Children(s.object, s.environment(), hash)
 	return reconcile.Done(mcpv1alpha1.ReasonValid, "Configuration is valid")
 }
 
+// judge returns the hash over what the pods read, or what is wrong: a *ValidationError if it is up to the author.
+func (s *scope) judge(ctx context.Context) (hash string, err error) {
+	first, second := s.kind().Validate(s.object)
+	if first != nil {
+		return "", first
+	}
+	hash, err = s.refs.hash(ctx, s.server, s.kind().References(s.object))
+	return hash, cmp.Or(err, second)
+}
+
+// applyNetworkPolicy applies the NetworkPolicy, if the Deployment is ours to write: whoever has that has the name, and no child of
+// anybody else of this name is made, which could select its pods.
 func (s *scope) applyNetworkPolicy(ctx context.Context) reconcile.Outcome {
-	return applied("NetworkPolicy", s.applier.Apply(ctx, s.server, s.children.NetworkPolicy))
+	if err := s.applier.Claim(ctx, s.object, s.children.Deployment); err != nil {
+		return s.wrote("Deployment", err)
+	}
+	change, err := s.applier.Apply(ctx, s.object, s.children.NetworkPolicy)
+	s.policy = change
+	return s.wrote("NetworkPolicy", err)
 }
 
 // applyDeployment applies the Deployment, and before it the ConfigMap that its pods mount.
 func (s *scope) applyDeployment(ctx context.Context) reconcile.Outcome {
 	if config := s.children.ConfigMap; config != nil {
-		if err := s.applier.Apply(ctx, s.server, config); err != nil {
-			return applied("ConfigMap", err)
+		if _, err := s.applier.Apply(ctx, s.object, config); err != nil {
+			return s.wrote("ConfigMap", err)
 		}
 	}
-	return applied("Deployment", s.applier.Apply(ctx, s.server, s.children.Deployment))
+	_, err := s.applier.Apply(ctx, s.object, s.children.Deployment)
+	return s.wrote("Deployment", err)
 }
 
 // removeUnused deletes the ConfigMap of an inline configuration that is gone, once no pod can mount it any more.
 func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
-	referred := slices.Contains(namesOf(s.server, "ConfigMap"), desired.ConfigMapName(s.server.Name))
+	referred := slices.Contains(namesOf(s.kind().References(s.object), "ConfigMap"), desired.ConfigMapName(s.server.Name))
 	if s.children.ConfigMap != nil || referred || !s.isSettled() && s.wantedReplicas() > 0 {
-		return applied("ConfigMap", nil)
+		return s.wrote("ConfigMap", nil)
 	}
 	unused := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 		Name: desired.ConfigMapName(s.server.Name), Namespace: s.server.Namespace,
 	}}
-	return applied("ConfigMap", s.applier.Remove(ctx, s.server, unused))
+	return s.wrote("ConfigMap", s.applier.Remove(ctx, s.object, unused))
 }
 
 func (s *scope) applyService(ctx context.Context) reconcile.Outcome {
-	out := applied("Service", s.applier.Apply(ctx, s.server, s.children.Service))
+	_, err := s.applier.Apply(ctx, s.object, s.children.Service)
+	out := s.wrote("Service", err)
 	s.applied = out.IsDone()
 	return out
+}
+
+// wrote notes whether a child could be written.
+func (s *scope) wrote(kind string, err error) reconcile.Outcome {
+	if err != nil {
+		s.failedChild = kind
+	}
+	return applied(kind, err)
 }
 
 // rejectedRetry is when a child that was refused is tried again: what refuses may be a policy, which nothing watches.
@@ -151,7 +179,7 @@ func (s *scope) readWorkload(ctx context.Context) error {
 	d := &appsv1.Deployment{}
 	key := client.ObjectKey{Namespace: s.server.Namespace, Name: desired.DeploymentName(s.server.Name)}
 	err := s.Get(ctx, key, d)
-	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(d, s.server) {
+	if apierrors.IsNotFound(err) || err == nil && !metav1.IsControlledBy(d, s.object) {
 		return nil
 	}
 	if err != nil {
@@ -165,7 +193,7 @@ func (s *scope) readWorkload(ctx context.Context) error {
 		return fmt.Errorf("list pods of MCPServer %s: %w", key, err)
 	}
 	for _, pod := range pods.Items {
-		if pod.Labels[desired.LabelServer] == s.server.Name && !isOver(&pod) {
+		if s.kind().ServerOf(&pod) == s.server.Name && !isOver(&pod) {
 			s.pods = append(s.pods, pod)
 		}
 	}

@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"context"
@@ -16,25 +16,25 @@ import (
 // EventCapabilityChanged is the reason of the event that tells that a server offers something else than before.
 const EventCapabilityChanged = "CapabilityChanged"
 
-// news is one event: what was done (action), why (reason), and a sentence.
-type news struct {
-	kind, reason, action, note string
-}
+// Event is what is told of an object: its type (Normal or Warning), why it is told (reason), what was done (action), and a sentence.
+type Event struct{ Type, Reason, Action, Note string }
 
 // report tells of what changed in this pass, after the status says so too: events, metrics, log.
-func (s *scope) report(ctx context.Context, result reconcile.Result) {
-	recordConditions(s.server)
-	recordFailure(s.server, result)
+func (s *scope) report(ctx context.Context, result reconcile.Result, pass Pass) {
+	stale, object := s.kind().Read(s.stale), s.kind().Read(s.object)
+	recordConditions(s.kind().Name(), object)
+	recordFailure(object, result, s.failedPhase(result))
 	logger := log.FromContext(ctx)
-	for _, e := range changes(s.before, s.server, s.capabilityChange) {
-		logger.Info("event", "reason", e.reason, "action", e.action, "note", e.note)
+	for _, e := range append(changes(stale, object, s.capabilityChange), s.kind().Events(s.stale, s.object)...) {
+		logger.Info("event", "reason", e.Reason, "action", e.Action, "note", e.Note)
 		if s.Recorder != nil {
-			s.Recorder.Eventf(s.server, nil, e.kind, e.reason, e.action, "%s", reconcile.Truncate(e.note))
+			s.Recorder.Eventf(s.object, nil, e.Type, e.Reason, e.Action, "%s", reconcile.Truncate(e.Note))
 		}
 	}
 	if s.capabilityChange != "" {
 		capabilityChanges.WithLabelValues(s.server.Name, s.server.Namespace).Inc()
 	}
+	s.kind().Report(ctx, s.stale, s.object, pass)
 }
 
 // actionOf is what was being done when Ready became False or Unknown for a reason.
@@ -47,19 +47,19 @@ var actionOf = map[string]string{
 }
 
 // changes returns the events that tell the difference between two states of an object.
-func changes(before, after *mcpv1alpha1.MCPServer, capabilityChange string) []news {
-	var list []news
+func changes(before, after *mcpv1alpha1.MCPServer, capabilityChange string) []Event {
+	var list []Event
 	name := client.ObjectKeyFromObject(after).String()
 	was, is := statusesOf(before), statusesOf(after)
 	if is.accepted.Status == metav1.ConditionTrue && was.accepted.Status != metav1.ConditionTrue {
 		note := fmt.Sprintf("MCPServer %s configuration is valid; Accepted=True", name)
-		list = append(list, news{corev1.EventTypeNormal, mcpv1alpha1.ReasonValid, "ConfigurationAccepted", note})
+		list = append(list, Event{corev1.EventTypeNormal, mcpv1alpha1.ReasonValid, "ConfigurationAccepted", note})
 	}
 	if is.accepted.Status == metav1.ConditionFalse && (was.accepted.Status != metav1.ConditionFalse || was.accepted.Message != is.accepted.Message) {
-		list = append(list, news{corev1.EventTypeWarning, is.accepted.Reason, "ConfigurationValidation", is.accepted.Message})
+		list = append(list, Event{corev1.EventTypeWarning, is.accepted.Reason, "ConfigurationValidation", is.accepted.Message})
 	}
-	if is.ready.Status == metav1.ConditionTrue && was.ready.Status != metav1.ConditionTrue {
-		list = append(list, news{corev1.EventTypeNormal, mcpv1alpha1.ReasonAvailable, "ServerReady", fmt.Sprintf("MCPServer %s is ready; Ready=True", name)})
+	if isAvailable(is.ready) && !isAvailable(was.ready) {
+		list = append(list, Event{corev1.EventTypeNormal, mcpv1alpha1.ReasonAvailable, "ServerReady", fmt.Sprintf("MCPServer %s is ready; Ready=True", name)})
 	}
 	action, isProblem := actionOf[is.ready.Reason]
 	isNews := was.ready.Status != is.ready.Status || was.ready.Reason != is.ready.Reason || was.ready.Message != is.ready.Message
@@ -67,13 +67,18 @@ func changes(before, after *mcpv1alpha1.MCPServer, capabilityChange string) []ne
 		action = is.available.Reason // events of one reason and action are one series, which shows its first note only
 	}
 	if isProblem && is.ready.Status == metav1.ConditionFalse && isNews && is.accepted.Status != metav1.ConditionFalse {
-		list = append(list, news{corev1.EventTypeWarning, is.ready.Reason, action, is.ready.Message})
+		list = append(list, Event{corev1.EventTypeWarning, is.ready.Reason, action, is.ready.Message})
 	}
 	if capabilityChange != "" {
 		note := "MCP server capabilities changed: " + capabilityChange
-		list = append(list, news{corev1.EventTypeWarning, EventCapabilityChanged, "CapabilityChangeDetected", note})
+		list = append(list, Event{corev1.EventTypeWarning, EventCapabilityChanged, "CapabilityChangeDetected", note})
 	}
 	return list
+}
+
+// isAvailable says whether Ready tells of a server that answers: not of one that is as it should be with no pods.
+func isAvailable(ready metav1.Condition) bool {
+	return ready.Status == metav1.ConditionTrue && ready.Reason == mcpv1alpha1.ReasonAvailable
 }
 
 type statuses struct{ accepted, available, ready metav1.Condition }

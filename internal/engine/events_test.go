@@ -1,4 +1,4 @@
-package mcpserver
+package engine
 
 import (
 	"testing"
@@ -23,14 +23,14 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 	broken := ready(metav1.ConditionFalse, "ConfigurationInvalid", "Configuration must be fixed: Secret 'api' not found")
 	otherwiseInvalid := condition(mcpv1alpha1.ConditionAccepted, metav1.ConditionFalse, "Invalid", "ConfigMap 'c' not found")
 
-	valid := news{"Normal", "Valid", "ConfigurationAccepted", "MCPServer team/demo configuration is valid; Accepted=True"}
-	serves := news{"Normal", "Available", "ServerReady", "MCPServer team/demo is ready; Ready=True"}
-	refused := news{"Warning", "Invalid", "ConfigurationValidation", "Secret 'api' not found"}
+	valid := Event{"Normal", "Valid", "ConfigurationAccepted", "MCPServer team/demo configuration is valid; Accepted=True"}
+	serves := Event{"Normal", "Available", "ServerReady", "MCPServer team/demo is ready; Ready=True"}
+	refused := Event{"Warning", "Invalid", "ConfigurationValidation", "Secret 'api' not found"}
 
 	failed := func(reason, message string) conditions {
 		return conditions{accepted, ready(metav1.ConditionFalse, reason, message)}
 	}
-	warning := func(reason, action, note string) []news { return []news{{"Warning", reason, action, note}} }
+	warning := func(reason, action, note string) []Event { return []Event{{"Warning", reason, action, note}} }
 	serving, crashing := conditions{accepted, isReady}, failed("DeploymentUnavailable", "restarts: 1")
 	// lost is what Available says why no pod is ready.
 	lost := func(reason, message string) conditions {
@@ -41,19 +41,19 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 	tests := map[string]struct {
 		before, after    conditions
 		capabilityChange string
-		want             []news
+		want             []Event
 	}{
-		"a first good pass":                      {nil, conditions{accepted, initializing}, "", []news{valid}},
-		"it becomes ready":                       {conditions{accepted, initializing}, serving, "", []news{serves}},
+		"a first good pass":                      {nil, conditions{accepted, initializing}, "", []Event{valid}},
+		"it becomes ready":                       {conditions{accepted, initializing}, serving, "", []Event{serves}},
 		"it stays ready":                         {serving, serving, "", nil},
 		"another number of pods is no news":      {serving, otherPods, "", nil},
 		"a generation that was verified is none": {conditions{accepted, older(isReady)}, serving, "", nil},
-		"a first pass that is refused":           {nil, conditions{invalid, broken}, "", []news{refused}},
+		"a first pass that is refused":           {nil, conditions{invalid, broken}, "", []Event{refused}},
 		"it stays refused":                       {conditions{invalid, broken}, conditions{invalid, broken}, "", nil},
 		"it is refused for another cause": {
 			conditions{invalid, broken}, conditions{otherwiseInvalid, broken}, "", warning("Invalid", "ConfigurationValidation", "ConfigMap 'c' not found"),
 		},
-		"it is mended": {conditions{invalid, broken}, serving, "", []news{valid, serves}},
+		"it is mended": {conditions{invalid, broken}, serving, "", []Event{valid, serves}},
 		"pods crash":   {serving, crashing, "", warning("DeploymentUnavailable", "DeploymentReconcileFailed", "restarts: 1")},
 		"pods crash again": {
 			crashing, failed("DeploymentUnavailable", "restarts: 2"), "", warning("DeploymentUnavailable", "DeploymentReconcileFailed", "restarts: 2"),
@@ -91,7 +91,7 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 				return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Status.Conditions = list })
 			}
 			got := changes(with(tt.before), with(tt.after), tt.capabilityChange)
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(news{})); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Event{})); diff != "" {
 				t.Errorf("events (-want +got)\n%s", diff)
 			}
 		})
@@ -103,7 +103,7 @@ func TestTheLogLineOfAnEventIsConstantAndItsNoteAValue(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{})
 	s := makeScope(makeDeployment(), nil, []metav1.Condition{accepted})
-	s.report(log.IntoContext(t.Context(), logger), reconcile.Result{})
+	s.report(log.IntoContext(t.Context(), logger), reconcile.Result{}, Pass{})
 	want := []string{`"level"=0 "msg"="event" "reason"="Valid" "action"="ConfigurationAccepted" ` +
 		`"note"="MCPServer team/demo configuration is valid; Accepted=True"`}
 	if diff := cmp.Diff(want, lines); diff != "" {

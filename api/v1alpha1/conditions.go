@@ -7,7 +7,8 @@ const (
 	ConditionAccepted = "Accepted"
 
 	// ConditionApplied says whether the child objects are as the specification asks.
-	// Reasons: Applied (True); OwnershipConflict, Rejected (False); ApplyFailed (False, or Unknown while a child is being deleted); FieldConflict (Unknown).
+	// Reasons: Applied (True); OwnershipConflict, Rejected, GatewayImageMissing (False); ApplyFailed (False, or Unknown while a
+	// child is being deleted); FieldConflict (Unknown).
 	ConditionApplied = "Applied"
 
 	// ConditionAvailable says whether at least one pod is ready.
@@ -75,6 +76,8 @@ const (
 	ReasonFieldConflict = "FieldConflict"
 	// ReasonRejected means that the API server, a quota or a policy refused a child.
 	ReasonRejected = "Rejected"
+	// ReasonGatewayImageMissing means that the server needs a bridge and the operator was not told the bridge's image.
+	ReasonGatewayImageMissing = "GatewayImageMissing"
 	// ReasonApplyFailed means that writing a child failed for another cause; it is tried again.
 	ReasonApplyFailed = "ApplyFailed"
 )
@@ -130,3 +133,7 @@ const (
 // AnnotationPaused stops reconciling of the object that carries it with the value "true". What exists goes on
 // running and is still observed.
 const AnnotationPaused = "mcp.operator/paused"
+
+// AnnotationUpgradeGateway asks for the gateway image that the operator has now: each new value does so once. The pods are
+// replaced if it is another one.
+const AnnotationUpgradeGateway = "mcp.operator/upgrade-gateway"

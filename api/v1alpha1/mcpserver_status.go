@@ -59,6 +59,17 @@ type MCPServerStatus struct {
 	// +optional
 	ResourceCount *int32 `json:"resourceCount,omitempty"`
 
+	// gatewayImage is the image of the bridge in the pods of a Stdio server. An upgrade of the operator does not change it; it
+	// is chosen anew when the pods are replaced for another reason, or on request (annotation mcp.operator/upgrade-gateway).
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	GatewayImage string `json:"gatewayImage,omitempty"`
+
+	// gatewayRevision is a digest of what the pods were asked to be when gatewayImage was chosen.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	GatewayRevision string `json:"gatewayRevision,omitempty"`
+
 	// conditions are Accepted, Applied, Available, Verified, Progressing, Ready and, while it is so, Paused.
 	// +optional
 	// +listType=map

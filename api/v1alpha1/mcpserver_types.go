@@ -54,6 +54,13 @@ type MCPServerList struct {
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.config) || !has(self.env) || !self.env.exists(e, e.name == 'MCP_CONFIG')",message="env must not set MCP_CONFIG when config is given: it is set to the folder that config is mounted at"
 // +kubebuilder:validation:XValidation:rule="!has(self.secretRefs) || !has(self.config) || !self.secretRefs.exists(s, (has(s.mountPath) ? s.mountPath : '/etc/mcp/secrets/' + s.name) == (has(self.config.mountPath) ? self.config.mountPath : '/etc/mcp/config'))",message="secretRefs[].mountPath must differ from config.mountPath (by default /etc/mcp/config)"
+// +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.config) || [has(self.config.mountPath) ? self.config.mountPath : '/etc/mcp/config'].all(c, self.storage.all(m, !(m.mountPath + '/').startsWith(c + '/') && ((has(m.access) ? m.access == 'ReadWrite' : has(m.emptyDir)) || !c.startsWith(m.mountPath + '/'))))",message="storage[].mountPath must not be, or lie in, config.mountPath (by default /etc/mcp/config), nor hold it unless the storage is writable"
+// +kubebuilder:validation:XValidation:rule="!has(self.storage) || !has(self.secretRefs) || self.secretRefs.all(s, [has(s.mountPath) ? s.mountPath : '/etc/mcp/secrets/' + s.name].all(p, self.storage.all(m, !(m.mountPath + '/').startsWith(p + '/') && ((has(m.access) ? m.access == 'ReadWrite' : has(m.emptyDir)) || !p.startsWith(m.mountPath + '/')))))",message="storage[].mountPath must not be, or lie in, secretRefs[].mountPath, nor hold one unless the storage is writable"
+// +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.transport != 'Stdio' || (has(self.command) && size(self.command) > 0 && self.command[0] != '')",message="command is required when transport is Stdio: it is run as a child process, and the image's entry point is not used"
+// +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.transport != 'Stdio' || !has(self.port) || self.port != 8088",message="port must not be 8088 when transport is Stdio: there the bridge answers health checks"
+// +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.transport != 'Stdio' || (!has(self.hostHeader) && !has(self.tls))",message="hostHeader and tls must not be set when transport is Stdio: the bridge takes the Service's name, and speaks plain HTTP inside the cluster"
+// +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.transport != 'Stdio' || !has(self.probes) || ((!has(self.probes.startup) || !has(self.probes.startup.path)) && (!has(self.probes.readiness) || !has(self.probes.readiness.path)) && (!has(self.probes.liveness) || !has(self.probes.liveness.path)))",message="probes[].path must not be set when transport is Stdio: the bridge has health checks of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.transport) || self.transport != 'SSE' || !has(self.probes) || [has(self.path) ? self.path : '/sse'].all(p, (!has(self.probes.startup) || !has(self.probes.startup.path) || (self.probes.startup.path != p && !self.probes.startup.path.startsWith(p + '?'))) && (!has(self.probes.readiness) || !has(self.probes.readiness.path) || (self.probes.readiness.path != p && !self.probes.readiness.path.startsWith(p + '?'))) && (!has(self.probes.liveness) || !has(self.probes.liveness.path) || (self.probes.liveness.path != p && !self.probes.liveness.path.startsWith(p + '?'))))",message="probes[].path must not be that of the event stream when transport is SSE: the stream does not end, so such a probe would always fail"
 type MCPServerSpec struct {
 	// image is the container image of the server, with a tag or digest, for example
 	// "registry.example.com/team/server:1.2.3".
@@ -76,20 +83,22 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:MaxItems=16
 	ImagePullSecrets []ObjectName `json:"imagePullSecrets,omitempty"`
 
-	// transport is how the server speaks MCP. StreamableHTTP: over HTTP, at port and path.
+	// transport is how the server speaks MCP. StreamableHTTP: over HTTP, at port and path. SSE: over HTTP with an event
+	// stream, as MCP 2024-11-05 says. Stdio: over its standard input and output; a bridge runs command and serves
+	// StreamableHTTP at port and path.
 	// +optional
 	// +default="StreamableHTTP"
-	// +kubebuilder:validation:Enum=StreamableHTTP
+	// +kubebuilder:validation:Enum=StreamableHTTP;SSE;Stdio
 	Transport Transport `json:"transport,omitempty"`
 
-	// port is the TCP port that the container listens on, and the port of the Service.
+	// port is the TCP port that the container listens on, and the port of the Service. Stdio: where the bridge listens.
 	// +optional
 	// +default=8080
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65535
 	Port int32 `json:"port,omitempty"`
 
-	// path is the HTTP path of the MCP endpoint. Default: /mcp.
+	// path is the HTTP path of the MCP endpoint, of an SSE server that of its event stream. Default: /mcp, for SSE /sse.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
@@ -120,7 +129,7 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:Enum=Auto;Stateful;Stateless
 	Sessions SessionMode `json:"sessions,omitempty"`
 
-	// command replaces the image's entry point. It is passed as it is; no shell sees it.
+	// command replaces the image's entry point. It is passed as it is; no shell sees it. Required for Stdio.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -170,6 +179,18 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (has(a.mountPath) ? a.mountPath : '/etc/mcp/secrets/' + a.name) == (has(b.mountPath) ? b.mountPath : '/etc/mcp/secrets/' + b.name)))",message="secretRefs[].mountPath must be different for each Secret"
 	SecretRefs []SecretMount `json:"secretRefs,omitempty"`
 
+	// storage are further volumes: empty folders, ConfigMaps, Secrets and PersistentVolumeClaims.
+	// +optional
+	// +listType=map
+	// +listMapKey=mountPath
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:XValidation:rule="self.all(a, (has(a.access) ? a.access == 'ReadWrite' : has(a.emptyDir)) || !self.exists(b, b.mountPath.startsWith(a.mountPath + '/')))",message="storage[].mountPath must not lie in a folder of other storage that is read-only: it could not be mounted there"
+	Storage []StorageMount `json:"storage,omitempty"`
+
+	// tls says that the server speaks HTTPS itself, and how its certificate is verified. Default: plain HTTP inside the cluster.
+	// +optional
+	TLS *ServerTLS `json:"tls,omitempty"`
+
 	// podSecurity relaxes or tightens the security settings of the pods. By default they meet the Pod Security standard
 	// "restricted": not root, read-only root file system, no capabilities, no service-account token.
 	// +optional
@@ -185,7 +206,22 @@ type MCPServerSpec struct {
 	// +optional
 	Probes *Probes `json:"probes,omitempty"`
 
-	// podLabels are added to the pods.
+	// labels are added to every child object and to the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['app', 'mcp-server', 'pod-template-hash', 'app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']) && !k.startsWith('mcp.operator/'))",message="labels must not set app, mcp-server, pod-template-hash, app.kubernetes.io/name, instance or managed-by, or keys under mcp.operator/: the operator sets them"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && !format.qualifiedName().validate(k).hasValue())",message="labels keys must be qualified names such as example.com/team"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="labels values must be label values: at most 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"
+	Labels map[string]LabelValue `json:"labels,omitempty"`
+
+	// annotations are added to every child object and to the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('mcp.operator/') && !k.startsWith('deployment.kubernetes.io/') && !k.startsWith('kubectl.kubernetes.io/'))",message="annotations must not set keys under mcp.operator/, deployment.kubernetes.io/ or kubectl.kubernetes.io/: others write them"
+	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 317 && !format.qualifiedName().validate(k.lowerAscii()).hasValue())",message="annotations keys must be qualified names such as example.com/team"
+	Annotations map[string]AnnotationValue `json:"annotations,omitempty"`
+
+	// podLabels are added to the pods alone; of one key, this value counts there.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !(k in ['app', 'mcp-server', 'pod-template-hash', 'app.kubernetes.io/name', 'app.kubernetes.io/instance', 'app.kubernetes.io/managed-by']) && !k.startsWith('mcp.operator/'))",message="podLabels must not set app, mcp-server, pod-template-hash, app.kubernetes.io/name, instance or managed-by, or keys under mcp.operator/: the operator sets them"
@@ -193,7 +229,7 @@ type MCPServerSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !format.labelValue().validate(self[k]).hasValue())",message="podLabels values must be label values: at most 63 letters, digits, '-', '_' or '.', starting and ending with a letter or digit"
 	PodLabels map[string]LabelValue `json:"podLabels,omitempty"`
 
-	// podAnnotations are added to the pods.
+	// podAnnotations are added to the pods alone; of one key, this value counts there.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=32
 	// +kubebuilder:validation:XValidation:rule="self.all(k, !k.startsWith('mcp.operator/'))",message="podAnnotations must not set keys under mcp.operator/: the operator sets them"
@@ -223,8 +259,15 @@ type MCPServerSpec struct {
 // Transport is how a server speaks MCP.
 type Transport string
 
-// TransportStreamableHTTP is MCP over HTTP with one endpoint (MCP 2025-03-26 and newer).
-const TransportStreamableHTTP Transport = "StreamableHTTP"
+// The transports.
+const (
+	// TransportStreamableHTTP is MCP over HTTP with one endpoint (MCP 2025-03-26 and newer).
+	TransportStreamableHTTP Transport = "StreamableHTTP"
+	// TransportSSE is MCP over HTTP with an event stream and an endpoint to post to (MCP 2024-11-05).
+	TransportSSE Transport = "SSE"
+	// TransportStdio is MCP over standard input and output.
+	TransportStdio Transport = "Stdio"
+)
 
 // SessionMode says whether requests of one client must reach one pod.
 type SessionMode string
@@ -280,7 +323,7 @@ type ServerConfig struct {
 // +kubebuilder:validation:MinLength=2
 // +kubebuilder:validation:MaxLength=253
 // +kubebuilder:validation:XValidation:rule="self.matches('^(/[A-Za-z0-9._@+-]+)+$') && !self.matches('/[.]{1,2}(/|$)')",message="mountPath must be an absolute path of letters, digits and ._@+-, without '.' and '..' as a part and without a trailing '/'"
-// +kubebuilder:validation:XValidation:rule="!(self in ['/bin', '/etc', '/lib', '/lib64', '/run', '/sbin', '/tmp', '/usr', '/var', '/var/run']) && !self.matches('^/(dev|proc|sys|(var/)?run/secrets/kubernetes[.]io)(/|$)')",message="mountPath must not hide a folder of the system: it must not be /bin, /etc, /lib, /lib64, /run, /sbin, /tmp, /usr, /var or /var/run, nor lie in /dev, /proc, /sys or /run/secrets/kubernetes.io"
+// +kubebuilder:validation:XValidation:rule="!(self in ['/bin', '/etc', '/lib', '/lib64', '/run', '/sbin', '/tmp', '/usr', '/var', '/var/run']) && !self.matches('^/(dev|mcp-bridge|proc|sys|(var/)?run/secrets/kubernetes[.]io)(/|$)')",message="mountPath must not hide a folder of the system: it must not be /bin, /etc, /lib, /lib64, /run, /sbin, /tmp, /usr, /var or /var/run, nor lie in /dev, /mcp-bridge, /proc, /sys or /run/secrets/kubernetes.io"
 type MountPath string
 
 // SecretMount is a Secret that is mounted as a folder of files.

@@ -16,6 +16,12 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=mcp.operator, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("ClaimStorage"):
+		return &apiv1alpha1.ClaimStorageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EmptyDirStorage"):
+		return &apiv1alpha1.EmptyDirStorageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("KeyFile"):
+		return &apiv1alpha1.KeyFileApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServer"):
 		return &apiv1alpha1.MCPServerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServerCapabilities"):
@@ -32,6 +38,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.NetworkPortApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ObjectName"):
 		return &apiv1alpha1.ObjectNameApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ObjectStorage"):
+		return &apiv1alpha1.ObjectStorageApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodSecurity"):
 		return &apiv1alpha1.PodSecurityApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Probe"):
@@ -44,10 +52,16 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.SchedulingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SeccompProfile"):
 		return &apiv1alpha1.SeccompProfileApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SecretKey"):
+		return &apiv1alpha1.SecretKeyApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SecretMount"):
 		return &apiv1alpha1.SecretMountApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServerConfig"):
 		return &apiv1alpha1.ServerConfigApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ServerTLS"):
+		return &apiv1alpha1.ServerTLSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("StorageMount"):
+		return &apiv1alpha1.StorageMountApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ToolStatus"):
 		return &apiv1alpha1.ToolStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):

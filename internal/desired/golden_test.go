@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-var goldenEnvironment = Environment{OperatorNamespace: "mcp-operator-system"}
+var goldenEnvironment = Environment{OperatorNamespace: "mcp-operator-system", GatewayImage: "registry.example.com/mcp-gateway:1.0.0"}
 
 // A case is two files. minimal.in.yaml says no more than it must; every other case differs from it in one thing, so that
 // the difference of two .out.yaml files shows what that thing does.

@@ -1,6 +1,10 @@
 package desired
 
-import "maps"
+import (
+	"maps"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
 
 const (
 	// LabelApp is the label of every workload we make; its value is WorkloadName.
@@ -30,7 +34,26 @@ func Selector(server string) map[string]string {
 	return map[string]string{LabelServer: server}
 }
 
-// labels returns the labels of a server's children.
+// childLabels returns the labels of a server's children: the user's, and ours, which win.
+func childLabels(server *mcpv1alpha1.MCPServer) map[string]string {
+	l := map[string]string{}
+	for key, value := range server.Spec.Labels {
+		l[key] = string(value)
+	}
+	maps.Copy(l, labels(server.Name))
+	return l
+}
+
+// childAnnotations returns the user's annotations of a server's children.
+func childAnnotations(server *mcpv1alpha1.MCPServer) map[string]string {
+	a := map[string]string{}
+	for key, value := range server.Spec.Annotations {
+		a[key] = string(value)
+	}
+	return a
+}
+
+// labels returns the labels that we give a server's children.
 func labels(server string) map[string]string {
 	l := map[string]string{
 		LabelApp:                     WorkloadName,

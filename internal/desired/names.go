@@ -31,15 +31,28 @@ func secretVolumeName(secret string) string {
 	return "secret-" + hex.EncodeToString(sum[:8])
 }
 
-// ServiceHost is the DNS name and port of a server's Service, which has the name service.
+// ServiceDNSName is the DNS name of a server's Service, which has the name service. The certificate of a server that speaks HTTPS
+// must be for it.
+func ServiceDNSName(server *mcpv1alpha1.MCPServer, service, clusterDomain string) string {
+	return fmt.Sprintf("%s.%s.svc.%s", service, server.Namespace, clusterDomain)
+}
+
+// ServiceHost is the DNS name and port of that Service.
 func ServiceHost(server *mcpv1alpha1.MCPServer, service, clusterDomain string) string {
-	host := fmt.Sprintf("%s.%s.svc.%s", service, server.Namespace, clusterDomain)
-	return net.JoinHostPort(host, strconv.Itoa(int(Port(server))))
+	return net.JoinHostPort(ServiceDNSName(server, service, clusterDomain), strconv.Itoa(int(Port(server))))
 }
 
 // Endpoint is the address of a server's MCP endpoint inside the cluster.
 func Endpoint(server *mcpv1alpha1.MCPServer, service, clusterDomain string) string {
-	return "http://" + ServiceHost(server, service, clusterDomain) + Path(server)
+	return Scheme(server) + "://" + ServiceHost(server, service, clusterDomain) + Path(server)
+}
+
+// Scheme is the scheme of a server's endpoint: http, or https when the server speaks TLS itself.
+func Scheme(server *mcpv1alpha1.MCPServer) string {
+	if server.Spec.TLS != nil {
+		return "https"
+	}
+	return "http"
 }
 
 // Port is the port of a server. The schema sets the default too; objects made without it get it here.
@@ -50,12 +63,15 @@ func Port(server *mcpv1alpha1.MCPServer) int32 {
 	return server.Spec.Port
 }
 
-// Path is the HTTP path of a server's MCP endpoint.
+// Path is the HTTP path of a server's MCP endpoint; of an SSE server, that of its event stream.
 func Path(server *mcpv1alpha1.MCPServer) string {
-	if server.Spec.Path == "" {
-		return "/mcp"
+	switch {
+	case server.Spec.Path != "":
+		return server.Spec.Path
+	case server.Spec.Transport == mcpv1alpha1.TransportSSE:
+		return "/sse"
 	}
-	return server.Spec.Path
+	return "/mcp"
 }
 
 // Replicas is how many pods are asked for.

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +30,7 @@ const (
 func podTemplate(server *mcpv1alpha1.MCPServer, env Environment, configHash string) corev1.PodTemplateSpec {
 	spec := &server.Spec
 	template := corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Labels: labels(server.Name), Annotations: map[string]string{}},
+		ObjectMeta: metav1.ObjectMeta{Labels: childLabels(server), Annotations: childAnnotations(server)},
 		Spec: corev1.PodSpec{
 			Containers:                    []corev1.Container{container(server, env)},
 			Volumes:                       volumes(server),
@@ -45,6 +46,7 @@ func podTemplate(server *mcpv1alpha1.MCPServer, env Environment, configHash stri
 	for key, value := range spec.PodAnnotations {
 		template.Annotations[key] = string(value)
 	}
+	maps.Copy(template.Labels, labels(server.Name))
 	if configHash != "" {
 		template.Annotations[AnnotationConfigHash] = configHash
 	}
@@ -60,6 +62,9 @@ func podTemplate(server *mcpv1alpha1.MCPServer, env Environment, configHash stri
 		template.Spec.ImagePullSecrets = append(template.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret.Name})
 	}
 	place(&template.Spec, spec.Scheduling, server.Name)
+	if NeedsBridge(server) {
+		bridged(&template.Spec, server, env)
+	}
 	return template
 }
 
@@ -99,11 +104,7 @@ func container(server *mcpv1alpha1.MCPServer, env Environment) corev1.Container 
 		Resources:       resources(spec.Resources),
 		VolumeMounts:    volumeMounts(spec),
 		ReadinessProbe:  probe(server, &mcpv1alpha1.Probe{}, 2, 3),
-		SecurityContext: &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(false),
-			ReadOnlyRootFilesystem:   &readOnlyRoot,
-			Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
-		},
+		SecurityContext: securityContext(readOnlyRoot),
 	}
 	if probes := spec.Probes; probes != nil {
 		c.StartupProbe = probe(server, probes.Startup, 2, defaultStartupFailures)
@@ -113,6 +114,14 @@ func container(server *mcpv1alpha1.MCPServer, env Environment) corev1.Container 
 		}
 	}
 	return c
+}
+
+func securityContext(readOnlyRoot bool) *corev1.SecurityContext {
+	return &corev1.SecurityContext{
+		AllowPrivilegeEscalation: new(false),
+		ReadOnlyRootFilesystem:   &readOnlyRoot,
+		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+	}
 }
 
 // environment is the user's variables, and ours. HOME points to the one writable folder, since many runtimes write there.
@@ -175,9 +184,11 @@ func probe(server *mcpv1alpha1.MCPServer, asked *mcpv1alpha1.Probe, period, fail
 	}
 	handler := corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(Port(server))}}
 	if asked.Path != "" {
-		handler = corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{
-			Path: asked.Path, Port: intstr.FromInt32(Port(server)), Scheme: corev1.URISchemeHTTP,
-		}}
+		scheme := corev1.URISchemeHTTP
+		if server.Spec.TLS != nil {
+			scheme = corev1.URISchemeHTTPS
+		}
+		handler = corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: asked.Path, Port: intstr.FromInt32(Port(server)), Scheme: scheme}}
 	}
 	return &corev1.Probe{
 		ProbeHandler:        handler,
@@ -230,6 +241,9 @@ func volumes(server *mcpv1alpha1.MCPServer) []corev1.Volume {
 			SecretName: ref.Name, DefaultMode: new(readableMode), Optional: new(ref.Optional),
 		}}})
 	}
+	for _, asked := range server.Spec.Storage {
+		list = append(list, storageVolume(asked))
+	}
 	return list
 }
 
@@ -241,6 +255,9 @@ func volumeMounts(spec *mcpv1alpha1.MCPServerSpec) []corev1.VolumeMount {
 	for _, ref := range spec.SecretRefs {
 		path := cmp.Or(string(ref.MountPath), defaultSecretsPath+ref.Name)
 		list = append(list, corev1.VolumeMount{Name: secretVolumeName(ref.Name), MountPath: path, ReadOnly: true})
+	}
+	for _, asked := range spec.Storage {
+		list = append(list, storageMount(asked))
 	}
 	return list
 }

@@ -19,6 +19,9 @@ type Environment struct {
 
 	// ExtraEnv is added to every MCP server container and wins over a user's variable of the same name.
 	ExtraEnv []corev1.EnvVar
+
+	// GatewayImage is the image that the bridge of a Stdio server is copied from.
+	GatewayImage string
 }
 
 // Server is the children of an MCPServer, each as it is applied.
@@ -53,7 +56,7 @@ func copyEnv(vars []corev1.EnvVar) []corev1.EnvVar {
 }
 
 func objectMeta(server *mcpv1alpha1.MCPServer, name string) metav1.ObjectMeta {
-	return metav1.ObjectMeta{Name: name, Namespace: server.Namespace, Labels: labels(server.Name)}
+	return metav1.ObjectMeta{Name: name, Namespace: server.Namespace, Labels: childLabels(server), Annotations: childAnnotations(server)}
 }
 
 func configMap(server *mcpv1alpha1.MCPServer) *corev1.ConfigMap {

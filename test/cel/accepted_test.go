@@ -3,7 +3,7 @@ package cel
 import "slices"
 
 func allAccepted() []accepted {
-	return slices.Concat(meant, withinLimits())
+	return slices.Concat(meant, meantStorage, withinLimits())
 }
 
 // meant is what a rule might refuse by mistake.

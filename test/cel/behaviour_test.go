@@ -32,6 +32,13 @@ func TestDefaultsAreSet(t *testing.T) {
 				"network": map[string]any{"ingress": "Namespace", "egressPorts": []any{map[string]any{"port": int64(443), "protocol": "TCP"}}},
 			},
 		},
+		"an authority's certificates are under ca.crt": {
+			"spec: {port: 1, replicas: 0, tls: {caSecretRef: {name: ca}}}",
+			map[string]any{
+				"transport": "StreamableHTTP", "port": int64(1), "replicas": int64(0), "sessions": "Auto",
+				"tls": map[string]any{"caSecretRef": map[string]any{"name": "ca", "key": "ca.crt"}},
+			},
+		},
 		"a rollout replaces pods one by one": {
 			"spec: {port: 1, replicas: 0, updateStrategy: {}}",
 			map[string]any{

@@ -3,7 +3,10 @@ package cel
 import "slices"
 
 func allRefused() []refused {
-	return slices.Concat(refusedNames, refusedContainers, refusedMounts, refusedPods, refusedPlacements, refusedNetworks, refusedStatuses, beyondLimits())
+	return slices.Concat(
+		refusedNames, refusedContainers, refusedTransports, refusedMounts, refusedStorage, refusedItems(), refusedMetadata, refusedPods,
+		refusedPlacements, refusedNetworks, refusedStatuses, beyondLimits(),
+	)
 }
 
 var refusedNames = []refused{

@@ -20,11 +20,13 @@ type MCPServerSpecApplyConfiguration struct {
 	ImagePullPolicy *v1.PullPolicy `json:"imagePullPolicy,omitempty"`
 	// imagePullSecrets are Secrets of this namespace that hold registry credentials.
 	ImagePullSecrets []ObjectNameApplyConfiguration `json:"imagePullSecrets,omitempty"`
-	// transport is how the server speaks MCP. StreamableHTTP: over HTTP, at port and path.
+	// transport is how the server speaks MCP. StreamableHTTP: over HTTP, at port and path. SSE: over HTTP with an event
+	// stream, as MCP 2024-11-05 says. Stdio: over its standard input and output; a bridge runs command and serves
+	// StreamableHTTP at port and path.
 	Transport *apiv1alpha1.Transport `json:"transport,omitempty"`
-	// port is the TCP port that the container listens on, and the port of the Service.
+	// port is the TCP port that the container listens on, and the port of the Service. Stdio: where the bridge listens.
 	Port *int32 `json:"port,omitempty"`
-	// path is the HTTP path of the MCP endpoint. Default: /mcp.
+	// path is the HTTP path of the MCP endpoint, of an SSE server that of its event stream. Default: /mcp, for SSE /sse.
 	Path *string `json:"path,omitempty"`
 	// hostHeader is the Host header that callers must send, for servers that refuse the Service's name (DNS rebinding
 	// guards), for example "localhost:8080". Default: the Service's name and port.
@@ -35,7 +37,7 @@ type MCPServerSpecApplyConfiguration struct {
 	// sessions says whether requests of one client must reach one pod. Stateful and Auto: the Service keeps a client's
 	// address on one pod for three hours. Stateless: it does not. What the server really does is told in status.sessions.
 	Sessions *apiv1alpha1.SessionMode `json:"sessions,omitempty"`
-	// command replaces the image's entry point. It is passed as it is; no shell sees it.
+	// command replaces the image's entry point. It is passed as it is; no shell sees it. Required for Stdio.
 	Command []string `json:"command,omitempty"`
 	// args are the arguments of the entry point. They are passed as they are; no shell sees them.
 	Args []string `json:"args,omitempty"`
@@ -49,6 +51,10 @@ type MCPServerSpecApplyConfiguration struct {
 	Config *ServerConfigApplyConfiguration `json:"config,omitempty"`
 	// secretRefs are Secrets of this namespace, each mounted read-only as a folder of files. A change of one rolls the pods.
 	SecretRefs []SecretMountApplyConfiguration `json:"secretRefs,omitempty"`
+	// storage are further volumes: empty folders, ConfigMaps, Secrets and PersistentVolumeClaims.
+	Storage []StorageMountApplyConfiguration `json:"storage,omitempty"`
+	// tls says that the server speaks HTTPS itself, and how its certificate is verified. Default: plain HTTP inside the cluster.
+	TLS *ServerTLSApplyConfiguration `json:"tls,omitempty"`
 	// podSecurity relaxes or tightens the security settings of the pods. By default they meet the Pod Security standard
 	// "restricted": not root, read-only root file system, no capabilities, no service-account token.
 	PodSecurity *PodSecurityApplyConfiguration `json:"podSecurity,omitempty"`
@@ -58,9 +64,13 @@ type MCPServerSpecApplyConfiguration struct {
 	// probes are health checks by the kubelet. By default readiness is a TCP connection to port, and there is no liveness
 	// or startup probe. Whether the server speaks MCP is checked by the operator in any case.
 	Probes *ProbesApplyConfiguration `json:"probes,omitempty"`
-	// podLabels are added to the pods.
+	// labels are added to every child object and to the pods.
+	Labels map[string]apiv1alpha1.LabelValue `json:"labels,omitempty"`
+	// annotations are added to every child object and to the pods.
+	Annotations map[string]apiv1alpha1.AnnotationValue `json:"annotations,omitempty"`
+	// podLabels are added to the pods alone; of one key, this value counts there.
 	PodLabels map[string]apiv1alpha1.LabelValue `json:"podLabels,omitempty"`
-	// podAnnotations are added to the pods.
+	// podAnnotations are added to the pods alone; of one key, this value counts there.
 	PodAnnotations map[string]apiv1alpha1.AnnotationValue `json:"podAnnotations,omitempty"`
 	// scheduling chooses the nodes that the pods may run on.
 	Scheduling *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
@@ -217,6 +227,27 @@ func (b *MCPServerSpecApplyConfiguration) WithSecretRefs(values ...*SecretMountA
 	return b
 }
 
+// WithStorage adds the given value to the Storage field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Storage field.
+func (b *MCPServerSpecApplyConfiguration) WithStorage(values ...*StorageMountApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithStorage")
+		}
+		b.Storage = append(b.Storage, *values[i])
+	}
+	return b
+}
+
+// WithTLS sets the TLS field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TLS field is set to the value of the last call.
+func (b *MCPServerSpecApplyConfiguration) WithTLS(value *ServerTLSApplyConfiguration) *MCPServerSpecApplyConfiguration {
+	b.TLS = value
+	return b
+}
+
 // WithPodSecurity sets the PodSecurity field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the PodSecurity field is set to the value of the last call.
@@ -238,6 +269,34 @@ func (b *MCPServerSpecApplyConfiguration) WithResources(value *ResourcesApplyCon
 // If called multiple times, the Probes field is set to the value of the last call.
 func (b *MCPServerSpecApplyConfiguration) WithProbes(value *ProbesApplyConfiguration) *MCPServerSpecApplyConfiguration {
 	b.Probes = value
+	return b
+}
+
+// WithLabels puts the entries into the Labels field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Labels field,
+// overwriting an existing map entries in Labels field with the same key.
+func (b *MCPServerSpecApplyConfiguration) WithLabels(entries map[string]apiv1alpha1.LabelValue) *MCPServerSpecApplyConfiguration {
+	if b.Labels == nil && len(entries) > 0 {
+		b.Labels = make(map[string]apiv1alpha1.LabelValue, len(entries))
+	}
+	for k, v := range entries {
+		b.Labels[k] = v
+	}
+	return b
+}
+
+// WithAnnotations puts the entries into the Annotations field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the Annotations field,
+// overwriting an existing map entries in Annotations field with the same key.
+func (b *MCPServerSpecApplyConfiguration) WithAnnotations(entries map[string]apiv1alpha1.AnnotationValue) *MCPServerSpecApplyConfiguration {
+	if b.Annotations == nil && len(entries) > 0 {
+		b.Annotations = make(map[string]apiv1alpha1.AnnotationValue, len(entries))
+	}
+	for k, v := range entries {
+		b.Annotations[k] = v
+	}
 	return b
 }
 

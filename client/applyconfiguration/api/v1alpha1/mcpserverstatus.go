@@ -36,6 +36,11 @@ type MCPServerStatusApplyConfiguration struct {
 	PromptCount *int32 `json:"promptCount,omitempty"`
 	// resourceCount is how many resources the server offers; absent when it offers none by its capabilities.
 	ResourceCount *int32 `json:"resourceCount,omitempty"`
+	// gatewayImage is the image of the bridge in the pods of a Stdio server. An upgrade of the operator does not change it; it
+	// is chosen anew when the pods are replaced for another reason, or on request (annotation mcp.operator/upgrade-gateway).
+	GatewayImage *string `json:"gatewayImage,omitempty"`
+	// gatewayRevision is a digest of what the pods were asked to be when gatewayImage was chosen.
+	GatewayRevision *string `json:"gatewayRevision,omitempty"`
 	// conditions are Accepted, Applied, Available, Verified, Progressing, Ready and, while it is so, Paused.
 	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 }
@@ -144,6 +149,22 @@ func (b *MCPServerStatusApplyConfiguration) WithPromptCount(value int32) *MCPSer
 // If called multiple times, the ResourceCount field is set to the value of the last call.
 func (b *MCPServerStatusApplyConfiguration) WithResourceCount(value int32) *MCPServerStatusApplyConfiguration {
 	b.ResourceCount = &value
+	return b
+}
+
+// WithGatewayImage sets the GatewayImage field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GatewayImage field is set to the value of the last call.
+func (b *MCPServerStatusApplyConfiguration) WithGatewayImage(value string) *MCPServerStatusApplyConfiguration {
+	b.GatewayImage = &value
+	return b
+}
+
+// WithGatewayRevision sets the GatewayRevision field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the GatewayRevision field is set to the value of the last call.
+func (b *MCPServerStatusApplyConfiguration) WithGatewayRevision(value string) *MCPServerStatusApplyConfiguration {
+	b.GatewayRevision = &value
 	return b
 }
 

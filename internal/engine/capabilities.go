@@ -30,6 +30,11 @@ func capabilityDiff(before, after *mcpv1alpha1.MCPServerStatus) string {
 	return strings.Join(parts, ", ")
 }
 
+// FlagChange says which capabilities a server has now and had not before, or the reverse; nil is none of them.
+func FlagChange(before, after *mcpv1alpha1.MCPServerCapabilities) string {
+	return strings.Join(flagDiff(before, after), ", ")
+}
+
 func flagDiff(before, after *mcpv1alpha1.MCPServerCapabilities) []string {
 	if before == nil {
 		before = &mcpv1alpha1.MCPServerCapabilities{}

@@ -21,8 +21,8 @@ func TestTheVerdictOfTheProberBecomesVerified(t *testing.T) {
 	none := metav1.Condition{Type: mcpv1alpha1.ConditionVerified, Status: metav1.ConditionUnknown}
 	good := condition(mcpv1alpha1.ConditionVerified, metav1.ConditionTrue, "Verified", "Answered MCP 2025-11-25")
 	bad := condition(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, "NotMCP", "The answer is not MCP. (pod: demo-1)")
-	unreachable := condition(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, "ServiceUnreachable", serviceUnreachable)
-	notByService := reconcile.Unsettled("ServiceUnreachable", serviceUnreachable, 0)
+	unreachable := condition(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, "ServiceUnreachable", ServiceUnreachable)
+	notByService := reconcile.Unsettled("ServiceUnreachable", ServiceUnreachable, 0)
 	probing := reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
 	verified := func(generation int64, message string) reconcile.Outcome {
 		out := reconcile.Done(mcpv1alpha1.ReasonVerified, message)

@@ -28,6 +28,14 @@ var conditionTypes = []string{
 	mcpv1alpha1.ConditionProgressing, mcpv1alpha1.ConditionReady, mcpv1alpha1.ConditionPaused,
 }
 
+// What messages begin with that are known to scripts.
+const (
+	// NotServingMCP begins the message of Ready when pods are ready and do not answer MCP.
+	NotServingMCP = "MCP endpoint is not serving a valid MCP protocol: "
+	// FailedToReconcile begins that of a child that could not be written.
+	FailedToReconcile = "Failed to reconcile "
+)
+
 // summarize derives everything that no phase answers for: Progressing, Ready, Paused, the phase and the endpoint. Then the API that
 // the object is of tells it in its own words.
 func (s *scope) summarize(result reconcile.Result) Pass {
@@ -171,7 +179,7 @@ func (s *scope) ready(failed string) metav1.Condition {
 	case verified.Reason == mcpv1alpha1.ReasonServiceUnreachable:
 		c.Reason, c.Message = mcpv1alpha1.ReasonMCPEndpointUnavailable, verified.Message
 	case verified.Status == metav1.ConditionFalse:
-		c.Reason, c.Message = mcpv1alpha1.ReasonMCPEndpointUnavailable, "MCP endpoint is not serving a valid MCP protocol: "+verified.Message
+		c.Reason, c.Message = mcpv1alpha1.ReasonMCPEndpointUnavailable, NotServingMCP+verified.Message
 	case verified.Status == metav1.ConditionUnknown:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, mcpv1alpha1.ReasonInitializing, cmp.Or(verified.Message, "Waiting for the first MCP handshake")
 	default:

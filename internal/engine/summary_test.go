@@ -31,7 +31,7 @@ var (
 	probing   = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionUnknown, "Probing", "The first MCP handshake is under way")
 	noPod     = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionUnknown, "NoReadyPod", "No pod is ready to be asked")
 	notMCP    = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, "NotMCP", "It is no MCP server.")
-	unreached = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, "ServiceUnreachable", serviceUnreachable)
+	unreached = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, "ServiceUnreachable", ServiceUnreachable)
 	stuck     = condition(mcpv1alpha1.ConditionProgressing, metav1.ConditionFalse, "ProgressDeadlineExceeded", "The rollout is stuck")
 	rolling   = condition(mcpv1alpha1.ConditionProgressing, metav1.ConditionTrue, "RollingOut", "Pods are being added or replaced")
 )
@@ -131,7 +131,7 @@ func TestReadyAndThePhaseAreDerivedFromTheOtherConditions(t *testing.T) {
 		},
 		"pods answer, but not through the Service: no word of the protocol": {
 			conditions: conditions{accepted, allThere, available, unreached},
-			want:       ready(metav1.ConditionFalse, "MCPEndpointUnavailable", serviceUnreachable), phase: "Failed",
+			want:       ready(metav1.ConditionFalse, "MCPEndpointUnavailable", ServiceUnreachable), phase: "Failed",
 		},
 		"what answers is no MCP server": {
 			conditions: conditions{accepted, allThere, available, notMCP},

@@ -69,7 +69,7 @@ func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.
 	case !v.Serving && v.Failure != nil:
 		return reconcile.Unsettled(string(v.Failure.Reason), fmt.Sprintf("%s (pod: %s)", v.Failure.Message, v.FailedPod), 0)
 	case v.ServiceFailure != nil:
-		return reconcile.Unsettled(mcpv1alpha1.ReasonServiceUnreachable, serviceUnreachable, 0)
+		return reconcile.Unsettled(mcpv1alpha1.ReasonServiceUnreachable, ServiceUnreachable, 0)
 	case v.Generation < generation && (stands || stored.Reason == mcpv1alpha1.ReasonServiceUnreachable):
 		return reconcile.Keep(0)
 	case v.Generation == 0 || v.Result == nil:
@@ -94,8 +94,8 @@ func answered(result *mcp.Result) reconcile.Outcome {
 	return reconcile.Done(mcpv1alpha1.ReasonVerified, "Answered MCP "+result.ProtocolVersion)
 }
 
-// serviceUnreachable tells no more, since whoever can add endpoints to a Service could else learn what they are.
-const serviceUnreachable = "A pod answers MCP, but not through the Service: " +
+// ServiceUnreachable tells no more, since whoever can add endpoints to a Service could else learn what they are.
+const ServiceUnreachable = "A pod answers MCP, but not through the Service: " +
 	"do other EndpointSlices belong to the Service, or does a NetworkPolicy keep the operator out?"
 
 // observe tells the prober how the server is now.

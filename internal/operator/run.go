@@ -6,11 +6,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap/zapcore"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -20,14 +22,17 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller"
+	"github.com/mcp-operator/mcp-operator/internal/controller/sigserver"
 	"github.com/mcp-operator/mcp-operator/internal/engine"
 	"github.com/mcp-operator/mcp-operator/internal/version"
 )
@@ -38,7 +43,9 @@ const LeaseName = "mcp-operator.mcp.operator"
 // Scheme returns a scheme with the kinds of Kubernetes and ours.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mcpv1alpha1.AddToScheme(scheme)); err != nil {
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
+		mcpv1alpha1.AddToScheme(scheme), sigv1alpha1.AddToScheme(scheme))
+	if err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	return scheme, nil
@@ -73,18 +80,74 @@ func Run(ctx context.Context, o Options) error {
 		// A laptop reaches neither pods nor Services: the API server forwards.
 		settings.ProbeTransport, settings.Forwarded = forwarded(config), true
 	}
-	reconciler := &controller.MCPServerReconciler{
-		Client: mgr.GetClient(), Scheme: mgr.GetScheme(), APIReader: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder("mcp-operator"),
-	}
-	reconciler.Configure(settings)
-	if err := reconciler.SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
+	if err := newReconciler(mgr, settings).SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
 		return err
+	}
+	gate := newCompatibility(mgr.GetCache(), mgr.GetEventRecorder(eventSource), logger.WithName("compatibility"), func(ctx context.Context) error {
+		return runCompatibility(ctx, config, settings, logger.WithName("audit"))
+	})
+	if err := mgr.Add(gate); err != nil {
+		return fmt.Errorf("add the compatibility API: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run: %w", err)
 	}
 	return nil
+}
+
+// eventSource is what the operator's events say that they come from.
+const eventSource = "mcp-operator"
+
+func newReconciler(mgr manager.Manager, settings engine.Settings) *engine.Reconciler {
+	reconciler := &engine.Reconciler{
+		Client: mgr.GetClient(), Scheme: mgr.GetScheme(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(eventSource),
+	}
+	reconciler.Configure(settings)
+	return reconciler
+}
+
+// runCompatibility runs the controller of the compatibility API until ctx ends. It has a manager, and so caches, of its own: they end
+// with it.
+func runCompatibility(ctx context.Context, config *rest.Config, settings engine.Settings, audit logr.Logger) error {
+	options, err := managerOptions()
+	if err != nil {
+		return err
+	}
+	options.Metrics = metricsserver.Options{BindAddress: "0"} // the registry is one for the process: the other manager serves it
+	options.HealthProbeBindAddress = "0"
+	options.Controller = ctrlconfig.Controller{SkipNameValidation: new(true)} // it may start again
+	mgr, err := ctrl.NewManager(config, options)
+	if err != nil {
+		return fmt.Errorf("make the manager of the compatibility API: %w", err)
+	}
+	reconciler := newReconciler(mgr, settings)
+	reconciler.Speak(sigserver.Dialect{Audit: audit})
+	if err := reconciler.SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the compatibility API: %w", err)
+	}
+	return nil
+}
+
+// managerOptions are those of every manager.
+func managerOptions() (ctrl.Options, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	cacheOptions, err := controller.CacheOptions()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	return ctrl.Options{
+		Scheme: scheme,
+		Cache:  cacheOptions,
+		// Reads wait until the cache saw our own writes, so that nothing is written twice.
+		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		GracefulShutdownTimeout: new(20 * time.Second),
+	}, nil
 }
 
 func newLogger(o Options) (logr.Logger, error) {
@@ -112,27 +175,16 @@ func loadConfig() (config *rest.Config, inCluster bool, err error) {
 }
 
 func newManager(config *rest.Config, o Options) (manager.Manager, error) {
-	scheme, err := Scheme()
+	options, err := managerOptions()
 	if err != nil {
 		return nil, err
 	}
-	cacheOptions, err := controller.CacheOptions()
-	if err != nil {
-		return nil, err
-	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme,
-		Cache:  cacheOptions,
-		// Reads wait until the cache saw our own writes, so that nothing is written twice.
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Metrics:                       metricsOptions(o),
-		HealthProbeBindAddress:        o.HealthAddress,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              LeaseName,
-		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       new(20 * time.Second),
-	})
+	maps.Copy(options.Cache.ByObject, compatibilityCache())
+	options.Metrics = metricsOptions(o)
+	options.HealthProbeBindAddress = o.HealthAddress
+	options.LeaderElection, options.LeaderElectionReleaseOnCancel = o.LeaderElect, true
+	options.LeaderElectionID, options.LeaderElectionNamespace = LeaseName, o.Namespace
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}

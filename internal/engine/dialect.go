@@ -39,6 +39,9 @@ type Dialect interface {
 	// References lists every mention of a ConfigMap or Secret that the pods read, in the order of the specification.
 	References(obj client.Object) []Reference
 
+	// Authorities is how a message begins about the Secret with the certificates to trust.
+	Authorities(secret string) string
+
 	// Validate returns a *ValidationError for what CEL cannot say: the first for what is judged before references are followed, the
 	// second for what is judged after.
 	Validate(obj client.Object) (first, second error)

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,6 +16,9 @@ import (
 
 // EventCapabilityChanged is the reason of the event that tells that a server offers something else than before.
 const EventCapabilityChanged = "CapabilityChanged"
+
+// EventInsecureTLS is the reason of the event that tells that a server's certificate is not verified.
+const EventInsecureTLS = "InsecureTLS"
 
 // Event is what is told of an object: its type (Normal or Warning), why it is told (reason), what was done (action), and a sentence.
 type Event struct{ Type, Reason, Action, Note string }
@@ -57,6 +61,9 @@ func changes(before, after *mcpv1alpha1.MCPServer, capabilityChange string) []Ev
 	}
 	if is.accepted.Status == metav1.ConditionFalse && (was.accepted.Status != metav1.ConditionFalse || was.accepted.Message != is.accepted.Message) {
 		list = append(list, Event{corev1.EventTypeWarning, is.accepted.Reason, "ConfigurationValidation", is.accepted.Message})
+	}
+	if strings.HasSuffix(is.accepted.Message, unverified) && !strings.HasSuffix(was.accepted.Message, unverified) {
+		list = append(list, Event{corev1.EventTypeWarning, EventInsecureTLS, "ConfigurationAccepted", "MCPServer " + name + " is asked by HTTPS" + unverified})
 	}
 	if isAvailable(is.ready) && !isAvailable(was.ready) {
 		list = append(list, Event{corev1.EventTypeNormal, mcpv1alpha1.ReasonAvailable, "ServerReady", fmt.Sprintf("MCPServer %s is ready; Ready=True", name)})

@@ -39,6 +39,9 @@ func (native) ServerOf(pod client.Object) string { return pod.GetLabels()[desire
 // References lists the mentions of ConfigMaps and Secrets.
 func (n native) References(obj client.Object) []Reference { return referencesOf(n.Read(obj)) }
 
+// Authorities names the Secret and the field.
+func (native) Authorities(secret string) string { return "Secret '" + secret + "' (tls.caSecretRef)" }
+
 // Validate finds nothing: the schema said it all.
 func (native) Validate(client.Object) (first, second error) { return nil, nil }
 

@@ -42,8 +42,13 @@ func (s *scope) validate(ctx context.Context) reconcile.Outcome {
 	case err != nil:
 		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
 	}
+	s.chooseGateway(hash)
 	s.children = s.kind().Children(s.object, s.environment(), hash)
-	return reconcile.Done(mcpv1alpha1.ReasonValid, "Configuration is valid")
+	message := "Configuration is valid"
+	if isUnverified(s.server) {
+		message += unverified
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonValid, message)
 }
 
 // judge returns the hash over what the pods read, or what is wrong: a *ValidationError if it is up to the author.
@@ -53,7 +58,11 @@ func (s *scope) judge(ctx context.Context) (hash string, err error) {
 		return "", first
 	}
 	hash, err = s.refs.hash(ctx, s.server, s.kind().References(s.object))
-	return hash, cmp.Or(err, second)
+	if err = cmp.Or(err, second); err != nil {
+		return "", err
+	}
+	_, err = s.trust(ctx, s.server)
+	return hash, err
 }
 
 // applyNetworkPolicy applies the NetworkPolicy, if the Deployment is ours to write: whoever has that has the name, and no child of
@@ -69,6 +78,9 @@ func (s *scope) applyNetworkPolicy(ctx context.Context) reconcile.Outcome {
 
 // applyDeployment applies the Deployment, and before it the ConfigMap that its pods mount.
 func (s *scope) applyDeployment(ctx context.Context) reconcile.Outcome {
+	if out, missing := s.needsGateway(); missing {
+		return out
+	}
 	if config := s.children.ConfigMap; config != nil {
 		if _, err := s.applier.Apply(ctx, s.object, config); err != nil {
 			return s.wrote("ConfigMap", err)

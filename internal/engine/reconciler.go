@@ -91,6 +91,9 @@ type Settings struct {
 	// HashKey keys the hash over ConfigMaps and Secrets, so that it tells nothing of their content.
 	HashKey []byte
 
+	// GatewayImage is the image with the bridge that runs Stdio servers. Empty: such servers are not run, and say so.
+	GatewayImage string
+
 	// Workers is how many objects are reconciled at once. Default: 16.
 	Workers int
 

@@ -57,6 +57,18 @@ func referencesOf(server *mcpv1alpha1.MCPServer) []Reference {
 	for _, ref := range spec.SecretRefs {
 		add("Secret", ref.Name, "", &ref.Optional, "secretRefs")
 	}
+	for _, mount := range spec.Storage {
+		field := fmt.Sprintf("storage %q", mount.MountPath)
+		for kind, object := range map[string]*mcpv1alpha1.ObjectStorage{"ConfigMap": mount.ConfigMap, "Secret": mount.Secret} {
+			if object == nil {
+				continue // exactly one of them is given
+			}
+			add(kind, object.Name, "", &object.Optional, field)
+			for _, item := range object.Items {
+				add(kind, object.Name, item.Key, &object.Optional, field)
+			}
+		}
+	}
 	for i, from := range spec.EnvFrom {
 		field := fmt.Sprintf("envFrom[%d]", i)
 		if from.ConfigMapRef != nil {
@@ -91,8 +103,9 @@ func namesOf(refs []Reference, kind string) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// references reads ConfigMaps and Secrets for one purpose: a keyed hash over their content. Content is never kept; what is
-// kept is a digest per object version, so that nothing is read again until it changes.
+// references reads ConfigMaps and Secrets for two purposes: a keyed hash over their content, and the certificates of the
+// authorities that a server's certificate is verified with. Other content is never kept; what is kept is a digest per object
+// version, so that nothing is read again until it changes.
 type references struct {
 	metadata client.Reader // cached, metadata only
 	content  client.Reader // uncached
@@ -100,6 +113,7 @@ type references struct {
 
 	mu      sync.Mutex
 	digests map[types.NamespacedName]map[objectName]digest // by server
+	trusted map[types.NamespacedName]authorities           // by server
 }
 
 type objectName struct{ kind, name string }
@@ -112,7 +126,10 @@ type digest struct {
 }
 
 func newReferences(metadata, content client.Reader, key []byte) *references {
-	return &references{metadata: metadata, content: content, key: key, digests: map[types.NamespacedName]map[objectName]digest{}}
+	return &references{
+		metadata: metadata, content: content, key: key,
+		digests: map[types.NamespacedName]map[objectName]digest{}, trusted: map[types.NamespacedName]authorities{},
+	}
 }
 
 // hash returns a keyed hash over everything that the server's pods read from ConfigMaps and Secrets; empty if they read
@@ -198,6 +215,7 @@ func (r *references) forget(server types.NamespacedName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.digests, server)
+	delete(r.trusted, server)
 }
 
 func (r *references) read(ctx context.Context, kind string, key client.ObjectKey) (map[string][]byte, string, error) {

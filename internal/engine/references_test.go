@@ -31,6 +31,14 @@ func referringServer() *mcpv1alpha1.MCPServer {
 			{ObjectName: mcpv1alpha1.ObjectName{Name: "tls"}},
 			{ObjectName: mcpv1alpha1.ObjectName{Name: "extra"}, Optional: true},
 		}
+		server.Spec.Storage = []mcpv1alpha1.StorageMount{
+			{MountPath: "/scratch", EmptyDir: &mcpv1alpha1.EmptyDirStorage{}},
+			{MountPath: "/conf", ConfigMap: &mcpv1alpha1.ObjectStorage{
+				ObjectName: mcpv1alpha1.ObjectName{Name: "files"}, Items: []mcpv1alpha1.KeyFile{{Key: "a.yaml", Path: "b.yaml"}},
+			}},
+			{MountPath: "/keys", Secret: &mcpv1alpha1.ObjectStorage{ObjectName: mcpv1alpha1.ObjectName{Name: "keys"}, Optional: true}},
+			{MountPath: "/data", PersistentVolumeClaim: &mcpv1alpha1.ClaimStorage{ClaimName: "data"}},
+		}
 		server.Spec.EnvFrom = []corev1.EnvFromSource{
 			{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: object("env")}},
 			{SecretRef: &corev1.SecretEnvSource{LocalObjectReference: object("tls"), Optional: new(true)}},
@@ -52,6 +60,9 @@ func TestEveryMentionOfAConfigMapOrSecretIsFound(t *testing.T) {
 		{Kind: "ConfigMap", Name: "settings", Field: "config.configMapRef"},
 		{Kind: "Secret", Name: "tls", Field: "secretRefs"},
 		{Kind: "Secret", Name: "extra", Optional: true, Field: "secretRefs"},
+		{Kind: "ConfigMap", Name: "files", Field: `storage "/conf"`},
+		{Kind: "ConfigMap", Name: "files", Key: "a.yaml", Field: `storage "/conf"`},
+		{Kind: "Secret", Name: "keys", Optional: true, Field: `storage "/keys"`},
 		{Kind: "ConfigMap", Name: "env", Field: "envFrom[0]"},
 		{Kind: "Secret", Name: "tls", Optional: true, Field: "envFrom[1]"},
 		{Kind: "ConfigMap", Name: "settings", Key: "level", Field: `env "LEVEL"`},
@@ -67,7 +78,9 @@ func TestEveryMentionOfAConfigMapOrSecretIsFound(t *testing.T) {
 
 func TestTheNamesThatWatchesAreIndexedByAreDistinctAndSorted(t *testing.T) {
 	t.Parallel()
-	for kind, want := range map[string][]string{"ConfigMap": {"env", "settings"}, "Secret": {"api", "extra", "tls"}, "Pod": nil} {
+	for kind, want := range map[string][]string{
+		"ConfigMap": {"env", "files", "settings"}, "Secret": {"api", "extra", "keys", "tls"}, "Pod": nil,
+	} {
 		if diff := cmp.Diff(want, namesOf(referencesOf(referringServer()), kind)); diff != "" {
 			t.Errorf("names of kind %s (-want +got)\n%s", kind, diff)
 		}
@@ -129,6 +142,7 @@ func TestAServerThatRefersToWhatIsMissingIsInvalid(t *testing.T) {
 	t.Parallel()
 	all := []client.Object{
 		configMap("settings", "level", "info"), configMap("env", "A", "1"), secret("tls", "crt", "x"), secret("api", "token", "x"),
+		configMap("files", "a.yaml", "x"),
 	}
 	without := func(name string) []client.Object {
 		return slices.DeleteFunc(slices.Clone(all), func(obj client.Object) bool { return obj.GetName() == name })
@@ -147,6 +161,13 @@ func TestAServerThatRefersToWhatIsMissingIsInvalid(t *testing.T) {
 		"a key of a ConfigMap is missing": {
 			append(without("settings"), configMap("settings")),
 			`ConfigMap 'settings' (env "LEVEL") in namespace 'team' has no key 'level': add it, and the server goes on by itself`,
+		},
+		"a ConfigMap to mount is missing": {
+			without("files"), `ConfigMap 'files' (storage "/conf") not found in namespace 'team': create it, and the server goes on by itself`,
+		},
+		"a key to mount is missing": {
+			append(without("files"), configMap("files", "b.yaml", "x")),
+			`ConfigMap 'files' (storage "/conf") in namespace 'team' has no key 'a.yaml': add it, and the server goes on by itself`,
 		},
 		"a key of a Secret is missing": {
 			append(without("api"), secret("api", "other", "x")),

@@ -85,7 +85,9 @@ func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Con
 }
 
 func (s *scope) environment() desired.Environment {
-	return desired.Environment{OperatorNamespace: s.settings.OperatorNamespace, ExtraEnv: s.TLSEnvVars}
+	return desired.Environment{
+		OperatorNamespace: s.settings.OperatorNamespace, ExtraEnv: s.TLSEnvVars, GatewayImage: s.server.Status.GatewayImage,
+	}
 }
 
 // isSettled says whether the Deployment is observed at this generation and no pod of an older one is left: what serves now

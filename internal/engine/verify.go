@@ -38,17 +38,29 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 		return reconcile.Keep(0) // there is no news of the pods, and they are not forgotten for that
 	}
 	if s.readyReplicas() == 0 {
-		s.observe(nil)
+		s.observe(nil, trust{})
 		return reconcile.Wait(mcpv1alpha1.ReasonNoReadyPod, "No pod is ready to be asked", 0)
 	}
 	if s.prober == nil {
 		return s.verifyInline(ctx)
 	}
-	s.observe(s.readyPods())
+	trusted, err := s.trust(ctx, s.server)
+	if err != nil {
+		return reconcile.Keep(0) // the condition Accepted tells it; pods are not asked by what they were not meant to be asked
+	}
+	s.observe(s.readyPods(), trusted)
 	s.verdict = s.prober.Verdict(s.server.UID)
 	out := judge(s.verdict, s.stored(mcpv1alpha1.ConditionVerified), s.server.Generation, time.Now())
 	if s.verdict.Result != nil && out.IsDone() && out.Generation == s.server.Generation {
 		s.learn(s.verdict.Result)
+	}
+	return s.warned(out)
+}
+
+// warned says with a good verdict that it is one about whoever answered.
+func (s *scope) warned(out reconcile.Outcome) reconcile.Outcome {
+	if out.IsDone() && isUnverified(s.server) {
+		out.Message += unverified
 	}
 	return out
 }
@@ -99,14 +111,14 @@ const ServiceUnreachable = "A pod answers MCP, but not through the Service: " +
 	"do other EndpointSlices belong to the Service, or does a NetworkPolicy keep the operator out?"
 
 // observe tells the prober how the server is now.
-func (s *scope) observe(pods []probe.Pod) {
+func (s *scope) observe(pods []probe.Pod, trusted trust) {
 	if s.prober != nil {
-		s.prober.Observe(s.probed(pods))
+		s.prober.Observe(s.probed(pods, trusted))
 	}
 }
 
 // probed is the server as the prober sees it.
-func (s *scope) probed(pods []probe.Pod) probe.Server {
+func (s *scope) probed(pods []probe.Pod, trusted trust) probe.Server {
 	service := s.serviceHost()
 	host := service
 	if s.settings.Forwarded {
@@ -117,6 +129,7 @@ func (s *scope) probed(pods []probe.Pod) probe.Server {
 		UID: s.server.UID, Key: client.ObjectKeyFromObject(s.server), Generation: s.server.Generation,
 		ResourceVersion: s.server.ResourceVersion, Attempts: attempts, CountAttempts: counts,
 		Settled: s.isSettled(), Host: cmp.Or(s.server.Spec.HostHeader, host), Path: desired.Path(s.server), Pods: pods,
+		SSE: s.server.Spec.Transport == mcpv1alpha1.TransportSSE, TLS: trusted.config, Trust: trusted.id,
 	}
 	for i := range s.pods {
 		if !isReady(&s.pods[i]) {
@@ -161,8 +174,18 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 	}
 	ctx, cancel := context.WithTimeout(ctx, inlineTimeout)
 	defer cancel()
-	target := mcp.Target{URL: s.address(), Host: s.server.Spec.HostHeader, Transport: s.directTransport()}
-	handshake, began := probe.Attempt{Server: s.probed(nil), URL: target.URL, Full: true}, time.Now()
+	trusted, err := s.trust(ctx, s.server)
+	if err != nil {
+		return reconcile.Keep(0) // the condition Accepted tells it
+	}
+	target := mcp.Target{
+		URL: s.address(), Host: s.server.Spec.HostHeader,
+		SSE: s.server.Spec.Transport == mcpv1alpha1.TransportSSE, Transport: s.directTransport(),
+	}
+	if trusted.config != nil {
+		target.Transport.TLSClientConfig = trusted.config
+	}
+	handshake, began := probe.Attempt{Server: s.probed(nil, trusted), URL: target.URL, Full: true}, time.Now()
 	s.kind().Starting(handshake)
 	result, err := s.handshaker().Probe(ctx, target)
 	s.ended(handshake, time.Since(began), result, err)
@@ -172,7 +195,7 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 		return reconcile.Unsettled(reason, err.Error(), inlineRetry)
 	}
 	s.learn(result)
-	return answered(result)
+	return s.warned(answered(result))
 }
 
 // handshaker returns what does handshakes: the replaced dialer, or a real client.

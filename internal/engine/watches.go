@@ -43,7 +43,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	r.init()
 	for index, kind := range map[string]string{indexConfigMaps: "ConfigMap", indexSecrets: "Secret"} {
 		extract := func(obj client.Object) []string {
-			return namesOf(r.kind().References(obj), kind)
+			return r.watched(obj, kind)
 		}
 		if err := mgr.GetFieldIndexer().IndexField(context.Background(), r.kind().New(), index, extract); err != nil {
 			return fmt.Errorf("index MCPServers by %s: %w", index, err)
@@ -88,6 +88,16 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		return fmt.Errorf("set up the controller %s: %w", r.kind().Name(), err)
 	}
 	return nil
+}
+
+// watched returns the names of one kind that wake an object: of what its pods read, and the Secret with the certificates to trust, which
+// no pod reads.
+func (r *Reconciler) watched(obj client.Object, kind string) []string {
+	refs := r.kind().References(obj)
+	if tls := r.kind().Read(obj).Spec.TLS; tls != nil && tls.CASecretRef != nil {
+		refs = append(refs, Reference{Kind: "Secret", Name: tls.CASecretRef.Name})
+	}
+	return namesOf(refs, kind)
 }
 
 // wake puts a server that the prober has news of into the queue.

@@ -60,10 +60,11 @@ func (c *Client) run(ctx context.Context, t Target, steps func(context.Context, 
 	p := &prober{
 		limits: limits, target: u, host: t.Host, known: knownVersions(),
 		name: nameOr(c.Name, "mcp-operator"), version: nameOr(c.Version, "unknown"),
-		wire: newWire(t.Transport, limits), result: &Result{},
+		wire: newWire(t.Transport, limits), result: &Result{}, sse: t.SSE,
 	}
 	defer p.wire.close()
 	defer p.endSessions(context.WithoutCancel(ctx))
+	defer p.closeStream()
 
 	err = steps(total, p)
 	if asked, ok := errors.AsType[*authRequiredError](err); ok {

@@ -2,12 +2,14 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -63,6 +65,7 @@ type exchange struct {
 	rpcMethod  string // sent as Mcp-Method to stateless servers
 	session    string
 	host       string
+	target     *url.URL // nil: the prober's
 }
 
 // call sends the JSON-RPC request method in the given protocol version and
@@ -74,10 +77,14 @@ func (p *prober) call(ctx context.Context, method, version string, params map[st
 	if err != nil {
 		return reply{}, err
 	}
-	return p.send(ctx, exchange{
+	x := exchange{
 		step: method, httpMethod: http.MethodPost, body: body, id: p.lastID,
 		version: version, rpcMethod: method, session: p.session, host: p.host,
-	})
+	}
+	if p.stream != nil {
+		return p.callStream(ctx, x)
+	}
+	return p.send(ctx, x)
 }
 
 // notify sends the JSON-RPC notification method.
@@ -86,10 +93,14 @@ func (p *prober) notify(ctx context.Context, method, version string) (reply, err
 	if err != nil {
 		return reply{}, err
 	}
-	return p.send(ctx, exchange{
+	x := exchange{
 		step: method, httpMethod: http.MethodPost, body: body,
 		version: version, session: p.session, host: p.host,
-	})
+	}
+	if p.stream != nil {
+		x.target = p.stream.post
+	}
+	return p.send(ctx, x)
 }
 
 func (p *prober) encode(message map[string]any, version string, params map[string]any) ([]byte, error) {
@@ -145,7 +156,7 @@ func (p *prober) send(ctx context.Context, x exchange) (reply, error) {
 
 // request sets the fixed headers of ours and no other.
 func (p *prober) request(ctx context.Context, x exchange) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, x.httpMethod, p.target.String(), bytes.NewReader(x.body))
+	req, err := http.NewRequestWithContext(ctx, x.httpMethod, cmp.Or(x.target, p.target).String(), bytes.NewReader(x.body))
 	if err != nil {
 		return nil, &Error{Reason: InvalidTarget, Message: "The URL of the MCP server is not valid.", err: err}
 	}

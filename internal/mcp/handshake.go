@@ -22,6 +22,8 @@ type prober struct {
 	body     []byte       // of the last answer; reused
 	events   *eventReader // of the last stream; reused
 	session  string       // sent with each request once the handshake gave one
+	sse      bool         // the server speaks HTTP with SSE
+	stream   *sseStream   // then: its event stream, once it is open
 	sessions []string     // all that were handed out, to be ended
 	refusal  *Error       // how a server refused the newest protocol version
 	asLocal  bool         // a 403 was already tried with "Host: localhost"
@@ -33,6 +35,9 @@ type prober struct {
 // server says about itself. Servers without sessions are asked first: such a
 // request does no harm to others, which refuse it or say what they speak.
 func (p *prober) handshake(ctx context.Context) error {
+	if p.sse {
+		return p.handshakeSSE(ctx)
+	}
 	done, err := p.discover(ctx, p.known[0])
 	if done || err != nil {
 		return err
@@ -232,9 +237,13 @@ func (p *prober) hostRefused(ctx context.Context, version string) error {
 	if !p.takesLocalHost(ctx, version) {
 		return nil
 	}
-	return failure(HostRefused, nil, "The server refuses the Host header %q (HTTP 403), but accepts %q. "+
+	return p.hostFailure(http.StatusForbidden)
+}
+
+func (p *prober) hostFailure(status int) *Error {
+	return failure(HostRefused, nil, "The server refuses the Host header %q (HTTP %d), but accepts %q. "+
 		"Set spec.hostHeader to a name it accepts, or start it with a flag that allows this one (often --allowed-hosts).",
-		p.hostHeader(), localHost(p.target))
+		p.hostHeader(), status, localHost(p.target))
 }
 
 // takesLocalHost asks as a caller on the server's own machine would, and
@@ -256,7 +265,7 @@ func (p *prober) takesLocalHost(ctx context.Context, version string) bool {
 // recheck does the handshake of the version that last was spoken, and any
 // handshake if that fails.
 func (p *prober) recheck(ctx context.Context, last *Result) error {
-	if last == nil || last.ProtocolVersion == "" || Stateless(last.ProtocolVersion) {
+	if p.sse || last == nil || last.ProtocolVersion == "" || Stateless(last.ProtocolVersion) {
 		return p.handshake(ctx)
 	}
 	err := p.initialize(ctx, last.ProtocolVersion)

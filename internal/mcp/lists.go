@@ -112,6 +112,8 @@ func (p *prober) listPage(ctx context.Context, method, cursor string) (jsonValue
 		return nil, &Error{Reason: ToolsListFailed, Message: err.Error()}
 	case r.status == http.StatusNotFound && p.session != "":
 		return nil, failure(ToolsListFailed, nil, "%s", p.lostSession(method))
+	case r.hasRPC && childFailure(method, r.message.err) != nil:
+		return nil, childFailure(method, r.message.err)
 	case r.hasRPC && r.message.err != nil:
 		return nil, p.listFailure(method, r.message.err.describe())
 	case err != nil:

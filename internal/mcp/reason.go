@@ -39,6 +39,10 @@ const (
 	ProtocolError Reason = "ProtocolError"
 	// ToolsListFailed: the handshake was fine, tools/list was not.
 	ToolsListFailed Reason = "ToolsListFailed"
+	// ChildExited: the process behind a bridge ended.
+	ChildExited Reason = "ChildExited"
+	// ChildSilent: the process behind a bridge runs and does not answer.
+	ChildSilent Reason = "ChildSilent"
 	// Timeout: connected, but slower than allowed; also a cancelled context.
 	Timeout Reason = "Timeout"
 	// TooLarge: the server sent more than allowed.

@@ -31,6 +31,13 @@ func validSession(id string) bool {
 	return true
 }
 
+// closeStream ends the session of a server with SSE.
+func (p *prober) closeStream() {
+	if p.stream != nil {
+		p.stream.close()
+	}
+}
+
 // endSessions ends every session that was handed out, also after a failure and
 // after the time was up: servers keep them for ever otherwise. What the server
 // answers (it may refuse by 405) changes nothing for us.

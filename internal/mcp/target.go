@@ -14,6 +14,9 @@ type Target struct {
 	URL string
 	// Host is sent as the Host header. Empty: the URL's host.
 	Host string
+	// SSE says that the server speaks HTTP with SSE (2024-11-05): URL is that of
+	// its event stream.
+	SSE bool
 	// Transport says how to dial and what TLS to use: its DialContext and
 	// TLSClientConfig are taken, nothing else of it. Nil: plain dialling and the
 	// system's roots. A DialContext must end when its context does.

@@ -150,7 +150,7 @@ var badServers = map[string]verdict{
 		mcp.Limits{},
 		mcp.MethodNotAllowed,
 		"The server takes no POST at path /mcp (HTTP 405): " +
-			"spec.path names something else than an MCP endpoint, or the server speaks only the older HTTP+SSE transport.",
+			"spec.path names something else than an MCP endpoint, or the server speaks only the older HTTP+SSE transport: then set spec.transport to SSE.",
 	},
 	"web server without the path": {
 		mcptest.Page(http.StatusNotFound),

@@ -32,6 +32,8 @@ type Options struct {
 	HealthAddress string
 	// LeaderElect lets only one of several operators act.
 	LeaderElect bool
+	// GatewayImage is the image with the bridge that runs Stdio servers; empty runs none.
+	GatewayImage string
 	// Workers is how many objects are reconciled at once.
 	Workers int
 	// LogLevel is debug, info, error, or a verbosity from 1 to 10.
@@ -55,6 +57,8 @@ func Parse(args []string, getenv func(string) string, help io.Writer) (Options, 
 		"`folder` with tls.crt and tls.key for the metrics, read again when they change (default: a self-signed certificate)")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`address` to serve /healthz and /readyz on; 0 serves none")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "act only while holding a lease, so that several operators can run")
+	flags.StringVar(&o.GatewayImage, "gateway-image", "",
+		"`image` with /mcp-gateway, which runs servers of the transport Stdio; without it they are not run, and say so")
 	flags.IntVar(&o.Workers, "workers", 16, "`number` of objects that are reconciled at once")
 	flags.StringVar(&o.LogLevel, "log-level", "info", "`level` of the log: debug, info, error, or a verbosity from 1 to 10")
 	flags.StringVar(&o.LogFormat, "log-format", "json", "`format` of the log: json or text")
@@ -102,8 +106,10 @@ func fromEnvironment(flags *flag.FlagSet, getenv func(string) string) error {
 }
 
 var (
-	dnsLabel  = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	dnsDomain = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
+	// The container runtime knows better; this catches a value that was not meant.
+	imageReference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}$`)
+	dnsDomain      = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 )
 
 func (o Options) validate() error {
@@ -117,6 +123,7 @@ func (o Options) validate() error {
 	complain(dnsDomain.MatchString(o.ClusterDomain), "--cluster-domain %q is not a DNS domain", o.ClusterDomain)
 	complain(isAddress(o.MetricsAddress), "--metrics-bind-address %q is neither host:port, :port nor 0", o.MetricsAddress)
 	complain(isAddress(o.HealthAddress), "--health-probe-bind-address %q is neither host:port, :port nor 0", o.HealthAddress)
+	complain(o.GatewayImage == "" || imageReference.MatchString(o.GatewayImage), "--gateway-image %q is not an image reference", o.GatewayImage)
 	complain(o.Workers >= 1 && o.Workers <= 256, "--workers %d is not between 1 and 256", o.Workers)
 	complain(o.LogFormat == "json" || o.LogFormat == "text", "--log-format %q is neither json nor text", o.LogFormat)
 	if _, err := parseLevel(o.LogLevel); err != nil {

@@ -75,7 +75,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	settings := engine.Settings{OperatorNamespace: o.Namespace, ClusterDomain: o.ClusterDomain, HashKey: key, Workers: o.Workers}
+	settings := engine.Settings{
+		OperatorNamespace: o.Namespace, ClusterDomain: o.ClusterDomain, HashKey: key, Workers: o.Workers, GatewayImage: o.GatewayImage,
+	}
 	if !inCluster {
 		// A laptop reaches neither pods nor Services: the API server forwards.
 		settings.ProbeTransport, settings.Forwarded = forwarded(config), true

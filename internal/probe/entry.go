@@ -2,6 +2,7 @@ package probe
 
 import (
 	"cmp"
+	"crypto/tls"
 	"errors"
 	"math"
 	"reflect"
@@ -28,6 +29,14 @@ type Server struct {
 
 	// Host is the Host header, Path the path of the MCP endpoint.
 	Host, Path string
+
+	// SSE says that the server speaks HTTP with SSE (2024-11-05), and Path is that of its event stream.
+	SSE bool
+
+	// TLS is how to verify the certificate of a server that speaks HTTPS; nil is plain HTTP. Trust names what it trusts:
+	// servers are asked anew when that changes.
+	TLS   *tls.Config
+	Trust string
 
 	// Pods are the ready pods.
 	Pods []Pod
@@ -147,6 +156,7 @@ type podState struct {
 
 	pod    Pod
 	asked  endpoint    // what it is asked for
+	tls    *tls.Config // how; of asked
 	full   time.Time   // when all lists were read
 	result *mcp.Result // what they said
 
@@ -154,7 +164,18 @@ type podState struct {
 }
 
 // endpoint is what a pod is asked for.
-type endpoint struct{ host, path string }
+type endpoint struct {
+	scheme, host, path, trust string
+	sse                       bool
+}
+
+func (s Server) endpoint() endpoint {
+	scheme := "http"
+	if s.TLS != nil {
+		scheme = "https"
+	}
+	return endpoint{scheme: scheme, host: s.Host, path: s.Path, trust: s.Trust, sse: s.SSE}
+}
 
 // entry is one server's state. Its methods are pure but for the clock; the scheduler's lock guards it.
 type entry struct {
@@ -189,9 +210,10 @@ func (e *entry) observe(server Server) {
 			state = &podState{pod: pod}
 		}
 		// A pod that answered is asked as before until the rollout is over: it serves the clients of the old generation.
-		if wanted := (endpoint{server.Host, server.Path}); state.asked != wanted && (server.Settled || !state.answered) {
+		if wanted := server.endpoint(); state.asked != wanted && (server.Settled || !state.answered) {
 			// One that failed starts anew, as if it had never answered: only an answer makes it good again.
 			state.streak, state.full, state.asked = streak{answered: state.answered && state.failures == 0, slow: state.slow}, time.Time{}, wanted
+			state.tls = server.TLS
 		}
 		present[pod.UID] = state
 	}

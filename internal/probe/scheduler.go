@@ -214,15 +214,24 @@ func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
 // do runs one task outside the lock. A nil result with a nil error says that the last result still holds.
 func (s *Scheduler) do(ctx context.Context, task task) (*mcp.Result, error) {
 	target := task.target()
-	target.Transport = s.opts.Transport(task.server, task.pod)
+	target.Transport = s.transport(task)
 	if task.last != nil {
 		err := s.opts.Client.Check(ctx, target, task.last)
 		if !errors.Is(err, mcp.ErrStale) || task.pod == nil {
 			return nil, ignoreStale(err)
 		}
-		target.Transport = s.opts.Transport(task.server, task.pod)
+		target.Transport = s.transport(task)
 	}
 	return s.opts.Client.Probe(ctx, target)
+}
+
+// transport returns a fresh transport for one probe.
+func (s *Scheduler) transport(task task) *http.Transport {
+	transport := s.opts.Transport(task.server, task.pod)
+	if task.tls != nil {
+		transport.TLSClientConfig = task.tls.Clone()
+	}
+	return transport
 }
 
 // ignoreStale takes an MCP answer that differs from the last one for an answer.

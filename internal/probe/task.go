@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"crypto/tls"
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
@@ -12,6 +13,7 @@ type task struct {
 	server Server
 	pod    *Pod // nil: the Service
 	asked  endpoint
+	tls    *tls.Config // of asked; nil: plain HTTP
 	last   *mcp.Result // nil: a full probe; else whether this still holds
 }
 
@@ -22,7 +24,7 @@ func (t task) target() mcp.Target {
 	if t.pod != nil {
 		address = t.pod.Address
 	}
-	return mcp.Target{URL: "http://" + address + t.asked.path, Host: t.asked.host}
+	return mcp.Target{URL: t.asked.scheme + "://" + address + t.asked.path, Host: t.asked.host, SSE: t.asked.sse}
 }
 
 // next returns the earliest thing to ask in each lane.
@@ -38,7 +40,7 @@ func (e *entry) next(opts Options) [lanes]task {
 	for _, p := range e.sorted() {
 		switch {
 		case p.full.IsZero(), p.failures > 0:
-			offer(laneOf(&p.streak), task{at: atLeastOne(p.next), pod: &p.pod, asked: p.asked, last: p.lastFor(opts)})
+			offer(laneOf(&p.streak), task{at: atLeastOne(p.next), pod: &p.pod, asked: p.asked, tls: p.tls, last: p.lastFor(opts)})
 		case due == nil || p.next.Before(due.next):
 			due = p
 		}
@@ -51,10 +53,10 @@ func (e *entry) next(opts Options) [lanes]task {
 		if due.slow {
 			l = failing // it answers, and keeps a worker waiting all the same
 		}
-		offer(l, task{at: atLeastOne(at), pod: &due.pod, asked: due.asked, last: due.lastFor(opts)})
+		offer(l, task{at: atLeastOne(at), pod: &due.pod, asked: due.asked, tls: due.tls, last: due.lastFor(opts)})
 	}
 	if e.server.Service != "" && e.generation() == e.server.Generation && e.serviceCounted < e.server.Generation && e.result != nil {
-		offer(laneOf(&e.service), task{at: atLeastOne(e.service.next), asked: endpoint{e.server.Host, e.server.Path}, last: e.result})
+		offer(laneOf(&e.service), task{at: atLeastOne(e.service.next), asked: e.server.endpoint(), tls: e.server.TLS, last: e.result})
 	}
 	return best
 }

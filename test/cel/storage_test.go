@@ -42,6 +42,7 @@ var refusedTransports = []refused{
 	{"a bridge has its own readiness", "spec: {transport: Stdio, command: [a], probes: {readiness: {path: /}}}", "spec", "has health checks of its own"},
 	{"a bridge has its own liveness", "spec: {transport: Stdio, command: [a], probes: {liveness: {path: /}}}", "spec", "has health checks of its own"},
 	{"a bridge has its own start", "spec: {transport: Stdio, command: [a], probes: {startup: {path: /}}}", "spec", "has health checks of its own"},
+	{"an event stream is a session", "spec: {transport: SSE, sessions: Stateless}", "spec", "sessions must not be Stateless"},
 	{"an event stream is no readiness", "spec: {transport: SSE, probes: {readiness: {path: /sse}}}", "spec", "must not be that of the event stream"},
 	{"an event stream is no liveness", "spec: {transport: SSE, path: /e, probes: {liveness: {path: '/e?a=b'}}}", "spec", "must not be that of the event stream"},
 	{"an event stream is no start", "spec: {transport: SSE, probes: {startup: {path: /sse}}}", "spec", "must not be that of the event stream"},

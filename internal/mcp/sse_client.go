@@ -1,0 +1,265 @@
+package mcp
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// sseStream is the open event stream of a server that speaks HTTP with SSE
+// (2024-11-05). It is the session: it ends with the stream.
+type sseStream struct {
+	post   *url.URL // where messages are posted
+	events eventReader
+	cancel context.CancelFunc
+	body   io.Closer
+}
+
+func (s *sseStream) close() {
+	s.cancel()
+	// There is nothing to do about an error: the connection is given up.
+	_ = s.body.Close()
+}
+
+// handshakeSSE opens the event stream and initializes. The version offered is
+// the newest with initialize: servers answer with the one they speak.
+func (p *prober) handshakeSSE(ctx context.Context) error {
+	p.asLocal = true // the stream was asked: a later 403 has another cause
+	if err := p.openStream(ctx); err != nil {
+		return err
+	}
+	if err := p.initialize(ctx, Version20251125); err != nil {
+		return err
+	}
+	// Whoever posts must post to the process that holds the stream.
+	p.result.Stateful = true
+	return nil
+}
+
+// stepStream names the opening of the stream in messages.
+const stepStream = "GET"
+
+// openStream opens the event stream and reads where to post, within
+// Limits.Request. The stream itself lives until it is closed.
+func (p *prober) openStream(ctx context.Context) error {
+	opening, done := context.WithTimeoutCause(ctx, p.limits.Request, errRequestTimeout)
+	defer done()
+	resp, cancel, err := p.getStream(ctx, opening, p.host)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(opening, cancel)
+	s := &sseStream{cancel: cancel, body: resp.Body}
+	if err := p.judgeStream(opening, resp); err != nil {
+		s.close()
+		return err
+	}
+	in := bufio.NewReaderSize(&limitedBody{in: resp.Body, left: p.limits.TotalBytes}, 4<<10)
+	endpoint, err := readEndpoint(in, p.limits.EventBytes)
+	if err == nil {
+		s.post, err = p.endpointURL(endpoint)
+	}
+	if err == nil && !stop() {
+		err = opening.Err()
+	}
+	if err != nil {
+		s.close()
+		return p.streamFailure(opening, err)
+	}
+	s.events.start(in, p.limits)
+	p.stream = s
+	return nil
+}
+
+// getStream asks for the stream. The request ends with cancel, and when opening
+// does before there was an answer.
+func (p *prober) getStream(ctx, opening context.Context, host string) (*http.Response, context.CancelFunc, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	stop := context.AfterFunc(opening, cancel)
+	defer stop()
+	req, err := p.request(ctx, exchange{step: stepStream, httpMethod: http.MethodGet, host: host})
+	if err == nil {
+		req.Header.Set("Accept", "text/event-stream")
+		var resp *http.Response
+		if resp, err = p.wire.roundTrip(req); err == nil {
+			return resp, cancel, nil
+		}
+		err = p.transportFailure(opening, stepStream, err)
+	}
+	cancel()
+	return nil, nil, err
+}
+
+// judgeStream tells what an answer to the GET means if it is not an event
+// stream: nil for one that is.
+func (p *prober) judgeStream(ctx context.Context, resp *http.Response) error {
+	switch status := resp.StatusCode; {
+	case status == http.StatusForbidden, status == http.StatusMisdirectedRequest:
+		if p.streamTakesLocalHost(ctx) {
+			return p.hostFailure(status)
+		}
+		return failure(Forbidden, nil, "The server refuses %s (HTTP %d), whatever the Host header says.", stepStream, status)
+	case status == http.StatusBadRequest, status == http.StatusMethodNotAllowed, status == http.StatusNotAcceptable:
+		return failure(MethodNotAllowed, nil, "The server has no event stream at path %s (HTTP %d): "+
+			"spec.path names something else, or the server speaks the newer transport: then set spec.transport to StreamableHTTP.", p.path(), status)
+	case status != http.StatusOK:
+		r := reply{status: status, bodyErr: notMCP(stepStream, "it is not an event stream")}
+		if status == http.StatusUnauthorized {
+			r.challenge = parseChallenge(resp.Header.Values("WWW-Authenticate"), p.limits.IdentityBytes)
+		}
+		return p.judge(stepStream, r)
+	}
+	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
+		return p.bodyFailure(ctx, stepStream, errEncoded)
+	}
+	if mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type")); err != nil || mediaType != "text/event-stream" {
+		return notMCP(stepStream, "it is not an event stream")
+	}
+	return nil
+}
+
+// streamTakesLocalHost asks as a caller on the server's own machine would, and
+// reports whether that one is let in.
+func (p *prober) streamTakesLocalHost(ctx context.Context) bool {
+	resp, cancel, err := p.getStream(ctx, ctx, localHost(p.target))
+	if err != nil {
+		return false
+	}
+	defer cancel()
+	defer func() { _ = resp.Body.Close() }() // nothing of it is read
+	return resp.StatusCode != http.StatusForbidden && resp.StatusCode != http.StatusMisdirectedRequest
+}
+
+// Why a stream names no place to post to.
+var (
+	errNoEndpoint  = errors.New("the event stream does not begin with an endpoint")
+	errOtherOrigin = errors.New("the endpoint is on another origin")
+)
+
+func (p *prober) streamFailure(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(err, errNoEndpoint), errors.Is(err, io.EOF) && ctx.Err() == nil:
+		return notMCP(stepStream, "its event stream does not begin with an endpoint event")
+	case errors.Is(err, errOtherOrigin):
+		return failure(ProtocolError, nil, "The server's event stream names an endpoint that is not on the same scheme, host and port: "+
+			"messages are never posted elsewhere. If it is told its own address, that must be the Service's name, or a path alone.")
+	}
+	return p.bodyFailure(ctx, stepStream, err)
+}
+
+// readEndpoint reads events until the one that names the endpoint, and no byte
+// more than its end. Comments, and events without data, may come before.
+func readEndpoint(in io.ByteReader, limit int) (string, error) {
+	var line []byte
+	var kind, data string
+	for range limit {
+		b, err := in.ReadByte()
+		if err != nil {
+			return "", err
+		}
+		if b != '\n' && b != '\r' {
+			line = append(line, b)
+			continue
+		}
+		name, value, _ := strings.Cut(strings.TrimPrefix(string(line), "\ufeff"), ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case name == "event":
+			kind = value
+		case name == "data":
+			data += value
+		case len(line) == 0 && b == '\n' && data != "":
+			if kind != "endpoint" {
+				return "", errNoEndpoint
+			}
+			return data, nil
+		}
+		line = line[:0]
+	}
+	return "", errEventTooLarge
+}
+
+// maxEndpointBytes is longer than any endpoint in use.
+const maxEndpointBytes = 4 << 10
+
+// endpointURL is where to post: what the server named, but always at the address
+// that the stream came from. A server that names its host must mean that one, by
+// the address dialled or by the Host header it was sent.
+func (p *prober) endpointURL(endpoint string) (*url.URL, error) {
+	named, err := url.Parse(endpoint)
+	if err != nil || len(endpoint) > maxEndpointBytes || named.Opaque != "" || named.User != nil || named.Fragment != "" {
+		return nil, errNoEndpoint
+	}
+	sameHost := named.Host == "" || strings.EqualFold(named.Host, p.target.Host) || strings.EqualFold(named.Host, p.hostHeader())
+	if !sameHost || named.Scheme != "" && named.Scheme != p.target.Scheme {
+		return nil, errOtherOrigin
+	}
+	named.Scheme, named.Host = "", ""
+	post := p.target.ResolveReference(named)
+	if post.Host != p.target.Host || post.Scheme != p.target.Scheme {
+		return nil, errOtherOrigin
+	}
+	return post, nil
+}
+
+// callStream posts a request and waits for its answer on the stream. Both at
+// once, since a server may write the answer before it takes the post.
+func (p *prober) callStream(ctx context.Context, x exchange) (reply, error) {
+	ctx, done := context.WithTimeoutCause(ctx, p.limits.Request, errRequestTimeout)
+	defer done()
+	stop := context.AfterFunc(ctx, p.stream.cancel)
+	defer stop()
+
+	id := x.id
+	x.id, x.target = 0, p.stream.post // the answer is not in the body
+	var posted reply
+	var postErr error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		posted, postErr = p.send(ctx, x)
+		if postErr != nil || posted.status >= http.StatusMultipleChoices {
+			p.stream.cancel() // no answer will come
+		}
+	}()
+	message, err := p.await(ctx, id)
+	<-ended
+	switch {
+	case postErr != nil:
+		return reply{}, postErr
+	case posted.status == http.StatusNotFound:
+		return reply{}, failure(ProtocolError, nil, "%s", p.lostSession(x.step))
+	case posted.status >= http.StatusMultipleChoices:
+		posted.bodyErr = notMCP(x.step, "it is refused")
+		return posted, nil
+	case err != nil:
+		return reply{status: http.StatusOK, bodyErr: p.bodyFailure(ctx, x.step, err)}, nil
+	}
+	return reply{status: http.StatusOK, message: message, hasRPC: true}, nil
+}
+
+// await reads the stream until the answer to a request.
+func (p *prober) await(ctx context.Context, id int) (rpcMessage, error) {
+	for ctx.Err() == nil {
+		data, err := p.stream.events.next()
+		if errors.Is(err, io.EOF) {
+			return rpcMessage{}, errNoResponse
+		}
+		if err != nil {
+			return rpcMessage{}, err
+		}
+		m, err := parseMessage(data, p.limits)
+		if err != nil {
+			return rpcMessage{}, err
+		}
+		if m.answers(id) || m.refuses() {
+			return m, nil
+		}
+	}
+	return rpcMessage{}, ctx.Err()
+}

@@ -4,11 +4,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -37,12 +39,47 @@ func NeedsBridge(server *mcpv1alpha1.MCPServer) bool {
 func GatewayRevision(server *mcpv1alpha1.MCPServer, env Environment, configHash string) string {
 	env.GatewayImage = ""
 	server = &mcpv1alpha1.MCPServer{ObjectMeta: server.ObjectMeta, Spec: *server.Spec.DeepCopy()}
-	content, err := json.Marshal(podTemplate(server, env, configHash))
-	if err != nil { // a struct of strings, numbers and maps of strings
+	template := podTemplate(server, env, configHash)
+	// As a map without what is empty: another release of the API's Go types, which writes an empty field more or less, must not
+	// change the digest.
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
+	if err == nil {
+		content["request"] = server.Annotations[mcpv1alpha1.AnnotationUpgradeGateway]
+		prune(content)
+	}
+	text, jsonErr := json.Marshal(content)
+	if err = errors.Join(err, jsonErr); err != nil { // a struct of strings, numbers and maps of strings
 		panic(fmt.Sprintf("encode a pod template: %v", err))
 	}
-	sum := sha256.Sum256(append(content, server.Annotations[mcpv1alpha1.AnnotationUpgradeGateway]...))
+	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:16])
+}
+
+// prune removes what is empty.
+func prune(object map[string]any) {
+	for key, value := range object {
+		switch v := value.(type) {
+		case map[string]any:
+			if prune(v); len(v) == 0 {
+				delete(object, key)
+			}
+		case []any:
+			for _, item := range v {
+				if inner, isObject := item.(map[string]any); isObject {
+					prune(inner)
+				}
+			}
+			if len(v) == 0 {
+				delete(object, key)
+			}
+		case nil:
+			delete(object, key)
+		case string:
+			if v == "" {
+				delete(object, key)
+			}
+		}
+	}
 }
 
 // bridged makes the pod of a Stdio server: an init container copies the static bridge, and the bridge runs the command as its

@@ -3,6 +3,8 @@ package desired
 import (
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
 
@@ -43,12 +45,28 @@ func TestTheGatewayRevisionFollowsThePodsAndNotTheImage(t *testing.T) {
 	}
 }
 
+// The digest is stored: it must not change with the operator or its libraries while the pods stay the same.
+func TestTheGatewayRevisionIsTheSameInEveryBuild(t *testing.T) {
+	t.Parallel()
+	got := GatewayRevision(stdioServer(nil), Environment{}, "hash")
+	if want := "56e321b70bf25820f7ae1b1464093609"; got != want {
+		t.Errorf("the revision of a known server is %s, was %s: every server gets the gateway image of the operator that brings this change", got, want)
+	}
+	object := map[string]any{"a": nil, "b": "", "c": map[string]any{"d": []any{}}, "e": []any{map[string]any{"f": "", "g": int64(0)}}, "h": false}
+	prune(object)
+	if diff := cmp.Diff(map[string]any{"e": []any{map[string]any{"g": int64(0)}}, "h": false}, object); diff != "" {
+		t.Errorf("pruned (-want +got):\n%s", diff)
+	}
+}
+
 func TestTheEndpointFollowsTransportAndTLS(t *testing.T) {
 	t.Parallel()
 	for want, change := range map[string]func(*mcpv1alpha1.MCPServer){
-		"http://demo-svc.mcp-system.svc.cluster.local:8080/mcp":  func(*mcpv1alpha1.MCPServer) {},
-		"http://demo-svc.mcp-system.svc.cluster.local:8080/sse":  func(s *mcpv1alpha1.MCPServer) { s.Spec.Transport = mcpv1alpha1.TransportSSE },
-		"http://demo-svc.mcp-system.svc.cluster.local:9000/mcp":  func(s *mcpv1alpha1.MCPServer) { s.Spec.Transport, s.Spec.Port = mcpv1alpha1.TransportStdio, 9000 },
+		"http://demo-svc.mcp-system.svc.cluster.local:8080/mcp": func(*mcpv1alpha1.MCPServer) {},
+		"http://demo-svc.mcp-system.svc.cluster.local:8080/sse": func(s *mcpv1alpha1.MCPServer) { s.Spec.Transport = mcpv1alpha1.TransportSSE },
+		"http://demo-svc.mcp-system.svc.cluster.local:9000/mcp": func(s *mcpv1alpha1.MCPServer) {
+			s.Spec.Transport, s.Spec.Port = mcpv1alpha1.TransportStdio, 9000
+		},
 		"https://demo-svc.mcp-system.svc.cluster.local:8080/mcp": func(s *mcpv1alpha1.MCPServer) { s.Spec.TLS = &mcpv1alpha1.ServerTLS{} },
 		"https://demo-svc.mcp-system.svc.cluster.local:8080/e": func(s *mcpv1alpha1.MCPServer) {
 			s.Spec.Transport, s.Spec.TLS, s.Spec.Path = mcpv1alpha1.TransportSSE, &mcpv1alpha1.ServerTLS{}, "/e"

@@ -39,6 +39,8 @@ func TestAnUpgradeOfTheOperatorReplacesNoPod(t *testing.T) {
 		server.Annotations = map[string]string{mcpv1alpha1.AnnotationUpgradeGateway: "please"}
 	})
 	annotations := map[string]string{"example.com/a": "b"}
+	network := with(func(s *mcpv1alpha1.MCPServer) { s.Spec.Network = &mcpv1alpha1.Network{} })
+	command := with(func(s *mcpv1alpha1.MCPServer) { s.Spec.Command = []string{"other"} })
 	tests := map[string]struct {
 		server      *mcpv1alpha1.MCPServer
 		image, hash string
@@ -47,12 +49,12 @@ func TestAnUpgradeOfTheOperatorReplacesNoPod(t *testing.T) {
 		"nothing changed":                       {deployed, "gateway:2", "hash", "gateway:1"},
 		"an autoscaler wrote replicas":          {scaled, "gateway:2", "hash", "gateway:1"},
 		"another annotation":                    {with(func(s *mcpv1alpha1.MCPServer) { s.Annotations = annotations }), "gateway:2", "hash", "gateway:1"},
-		"a network changed, which rolls no pod": {with(func(s *mcpv1alpha1.MCPServer) { s.Spec.Network = &mcpv1alpha1.Network{} }), "gateway:2", "hash", "gateway:1"},
-		"pods are replaced: another command":    {with(func(s *mcpv1alpha1.MCPServer) { s.Spec.Command = []string{"other"} }), "gateway:2", "hash", "gateway:2"},
+		"a network changed, which rolls no pod": {network, "gateway:2", "hash", "gateway:1"},
+		"pods are replaced: another command":    {command, "gateway:2", "hash", "gateway:2"},
 		"pods are replaced: a Secret changed":   {deployed, "gateway:2", "other hash", "gateway:2"},
 		"it was asked for":                      {asked, "gateway:2", "hash", "gateway:2"},
 		"it was asked for and has been done":    {chosen(asked, "gateway:2", "hash"), "gateway:3", "hash", "gateway:2"},
-		"the operator no longer knows an image": {with(func(s *mcpv1alpha1.MCPServer) { s.Spec.Command = []string{"other"} }), "", "hash", "gateway:1"},
+		"the operator no longer knows an image": {command, "", "hash", "gateway:1"},
 		"it is no longer a server of stdio":     {with(func(s *mcpv1alpha1.MCPServer) { s.Spec.Transport = "" }), "gateway:2", "hash", ""},
 	}
 	for name, tt := range tests {

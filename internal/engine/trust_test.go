@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -26,8 +25,11 @@ func secure(asked mcpv1alpha1.ServerTLS) *mcpv1alpha1.MCPServer {
 	return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Spec.TLS = &asked })
 }
 
-func trusting(name string) mcpv1alpha1.ServerTLS {
-	return mcpv1alpha1.ServerTLS{CASecretRef: &mcpv1alpha1.SecretKey{ObjectName: mcpv1alpha1.ObjectName{Name: name}}}
+// privateKeyPEM is what must never be quoted.
+const privateKeyPEM = "-----BEGIN EC PRIVATE KEY-----\nc2VjcmV0IG9mIHRoZSBzZXJ2ZXI=\n-----END EC PRIVATE KEY-----\n"
+
+func trusting() mcpv1alpha1.ServerTLS {
+	return mcpv1alpha1.ServerTLS{CASecretRef: &mcpv1alpha1.SecretKey{ObjectName: mcpv1alpha1.ObjectName{Name: "ca"}}}
 }
 
 // reconciler returns a Reconciler over the store.
@@ -37,33 +39,33 @@ func (s *store) reconciler(profile func(*tls.Config)) *Reconciler {
 
 func TestAuthoritiesThatCannotBeUsedAreInvalidAndTellWhatTheyAre(t *testing.T) {
 	t.Parallel()
-	ca, key := makeAuthority(t, "ca"), privateKeyPEM(t)
-	otherKey := trusting("ca")
+	ca, key := mcptest.NewAuthority(t, "ca"), privateKeyPEM
+	otherKey := trusting()
 	otherKey.CASecretRef.Key = "bundle.pem"
 	tests := map[string]struct {
 		secret *corev1.Secret
 		asked  mcpv1alpha1.ServerTLS
 		want   string
 	}{
-		"good ones":         {secret("ca", "ca.crt", ca.pem), trusting("ca"), ""},
-		"several":           {secret("ca", "ca.crt", ca.pem+makeAuthority(t, "b").pem), trusting("ca"), ""},
-		"under another key": {secret("ca", "bundle.pem", ca.pem), otherKey, ""},
+		"good ones":         {secret("ca", "ca.crt", ca.PEM), trusting(), ""},
+		"several":           {secret("ca", "ca.crt", ca.PEM+mcptest.NewAuthority(t, "b").PEM), trusting(), ""},
+		"under another key": {secret("ca", "bundle.pem", ca.PEM), otherKey, ""},
 		"no Secret": {
-			secret("other"), trusting("ca"),
+			secret("other"), trusting(),
 			"Secret 'ca' (tls.caSecretRef) not found in namespace 'team': create it, and the server goes on by itself",
 		},
 		"no such key": {
-			secret("ca", "tls.crt", ca.pem), trusting("ca"),
+			secret("ca", "tls.crt", ca.PEM), trusting(),
 			"Secret 'ca' (tls.caSecretRef) in namespace 'team' has no key 'ca.crt': add it, and the server goes on by itself",
 		},
-		"nothing under it": {secret("ca", "ca.crt", ""), trusting("ca"), "contains no valid PEM certificates: it is empty"},
+		"nothing under it": {secret("ca", "ca.crt", ""), trusting(), "contains no valid PEM certificates: it is empty"},
 		"no PEM": {
-			secret("ca", "ca.crt", "MIIB"), trusting("ca"),
+			secret("ca", "ca.crt", "MIIB"), trusting(),
 			"contains no valid PEM certificates: it does not hold a -----BEGIN CERTIFICATE----- block",
 		},
-		"a private key": {secret("ca", "ca.crt", key), trusting("ca"), "contains no valid PEM certificates: its first block is not a CERTIFICATE"},
+		"a private key": {secret("ca", "ca.crt", key), trusting(), "contains no valid PEM certificates: its first block is not a CERTIFICATE"},
 		"a broken one": {
-			secret("ca", "ca.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), trusting("ca"),
+			secret("ca", "ca.crt", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"), trusting(),
 			"what its CERTIFICATE block holds is not an X.509 certificate",
 		},
 		"the world's":      {secret("other"), mcpv1alpha1.ServerTLS{}, ""},
@@ -95,7 +97,7 @@ func TestAuthoritiesThatCannotBeReadAreNoErrorOfTheUser(t *testing.T) {
 	s := makeStore(t, secret("ca", "ca.crt", "x"))
 	r := s.reconciler(nil)
 	r.refs = newReferences(s, failing{s.Client}, nil)
-	_, err := r.trust(t.Context(), secure(trusting("ca")))
+	_, err := r.trust(t.Context(), secure(trusting()))
 	var invalid *ValidationError
 	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &invalid) {
 		t.Errorf("got %v, want the deadline", err)
@@ -111,9 +113,9 @@ func (failing) Get(context.Context, client.ObjectKey, client.Object, ...client.G
 
 func TestAuthoritiesAreReadOnceAVersionAndHaveAnotherIdOnlyWithOtherCertificates(t *testing.T) {
 	t.Parallel()
-	first, second := makeAuthority(t, "first"), makeAuthority(t, "second")
-	s := makeStore(t, secret("ca", "ca.crt", first.pem))
-	r, server := s.reconciler(nil), secure(trusting("ca"))
+	first, second := mcptest.NewAuthority(t, "first"), mcptest.NewAuthority(t, "second")
+	s := makeStore(t, secret("ca", "ca.crt", first.PEM))
+	r, server := s.reconciler(nil), secure(trusting())
 	id := func() (id string, reads int) {
 		t.Helper()
 		s.read = nil
@@ -145,7 +147,7 @@ func TestAuthoritiesAreReadOnceAVersionAndHaveAnotherIdOnlyWithOtherCertificates
 	if again, _ := id(); again != before {
 		t.Error("other metadata has another id: the server would be verified anew for nothing")
 	}
-	edit(func(live *corev1.Secret) { live.Data["ca.crt"] = []byte(second.pem) })
+	edit(func(live *corev1.Secret) { live.Data["ca.crt"] = []byte(second.PEM) })
 	if rotated, _ := id(); rotated == before {
 		t.Error("other certificates have the same id: the server would not be verified anew")
 	}
@@ -157,8 +159,8 @@ func TestAuthoritiesAreReadOnceAVersionAndHaveAnotherIdOnlyWithOtherCertificates
 
 func TestAuthoritiesRollNoPodAndWakeTheServer(t *testing.T) {
 	t.Parallel()
-	s := makeStore(t, secret("ca", "ca.crt", makeAuthority(t, "ca").pem))
-	server := secure(trusting("ca"))
+	s := makeStore(t, secret("ca", "ca.crt", mcptest.NewAuthority(t, "ca").PEM))
+	server := secure(trusting())
 	if hash, read := s.hash(server); hash != "" || read != nil {
 		t.Errorf("the hash of what pods read is %q, after reading %v", hash, read)
 	}
@@ -184,40 +186,37 @@ func TestAProfileMayDemandMoreOfTLSAndNeverLess(t *testing.T) {
 
 func TestACertificateIsVerifiedForTheServicesNameAtThePodsAddress(t *testing.T) {
 	t.Parallel()
-	ours, theirs := makeAuthority(t, "ours"), makeAuthority(t, "theirs")
+	ours, theirs := mcptest.NewAuthority(t, "ours"), mcptest.NewAuthority(t, "theirs")
 	tests := map[string]struct {
 		certificate tls.Certificate
 		asked       mcpv1alpha1.ServerTLS
 		old         bool // the server speaks TLS 1.1 at most
 		want        mcp.Reason
 	}{
-		"a chain to the authority that is trusted":  {certificate: ours.certificate(serviceName), asked: trusting("ca")},
-		"another authority":                         {certificate: theirs.certificate(serviceName), asked: trusting("ca"), want: mcp.TLSFailed},
-		"another name":                              {certificate: ours.certificate("demo-svc"), asked: trusting("ca"), want: mcp.TLSFailed},
-		"an authority that the world does not know": {certificate: ours.certificate(serviceName), want: mcp.TLSFailed},
-		"anybody, said aloud":                       {certificate: theirs.certificate("x"), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}},
+		"a chain to the authority that is trusted":  {certificate: ours.Certificate(serviceName), asked: trusting()},
+		"another authority":                         {certificate: theirs.Certificate(serviceName), asked: trusting(), want: mcp.TLSFailed},
+		"another name":                              {certificate: ours.Certificate("demo-svc"), asked: trusting(), want: mcp.TLSFailed},
+		"an authority that the world does not know": {certificate: ours.Certificate(serviceName), want: mcp.TLSFailed},
+		"anybody, said aloud":                       {certificate: theirs.Certificate("x"), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}},
 		"an old TLS, even if anybody will do": {
-			certificate: ours.certificate(serviceName), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}, old: true, want: mcp.TLSFailed,
+			certificate: ours.Certificate(serviceName), asked: mcpv1alpha1.ServerTLS{InsecureSkipVerify: true}, old: true, want: mcp.TLSFailed,
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			listening := httptest.NewUnstartedServer(mcptest.Modern(nil))
-			listening.TLS = &tls.Config{Certificates: []tls.Certificate{tt.certificate}, MinVersion: tls.VersionTLS10} //nolint:gosec // G402: an old server
+			config := &tls.Config{Certificates: []tls.Certificate{tt.certificate}, MinVersion: tls.VersionTLS10}
 			if tt.old {
-				listening.TLS.MaxVersion = tls.VersionTLS11
+				config.MaxVersion = tls.VersionTLS11
 			}
-			listening.Config.ErrorLog = nil
-			listening.StartTLS()
-			t.Cleanup(listening.Close)
-			r := makeStore(t, secret("ca", "ca.crt", ours.pem)).reconciler(func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 })
+			listening := mcptest.ServeTLSAs(t, config, mcptest.Modern(nil))
+			r := makeStore(t, secret("ca", "ca.crt", ours.PEM)).reconciler(func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 })
 			trusted, err := r.trust(t.Context(), secure(tt.asked))
 			if err != nil {
 				t.Fatal(err)
 			}
 			transport := &http.Transport{TLSClientConfig: trusted.config, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
-				return (&net.Dialer{}).DialContext(ctx, network, listening.Listener.Addr().String())
+				return (&net.Dialer{}).DialContext(ctx, network, listening.Address())
 			}}
 			_, err = (&mcp.Client{}).Probe(t.Context(), mcp.Target{URL: "https://192.0.2.1:8080/mcp", Host: serviceName, Transport: transport})
 			if got := mcp.ReasonOf(err); got != tt.want {
@@ -251,8 +250,10 @@ func TestACertificateThatIsNotVerifiedIsTold(t *testing.T) {
 		}
 		return list
 	}
-	want := []Event{{"Warning", "InsecureTLS", "ConfigurationAccepted",
-		"MCPServer team/demo is asked by HTTPS; the server's certificate is not verified (insecureSkipVerify)"}}
+	want := []Event{{
+		"Warning", "InsecureTLS", "ConfigurationAccepted",
+		"MCPServer team/demo is asked by HTTPS; the server's certificate is not verified (insecureSkipVerify)",
+	}}
 	if diff := cmp.Diff(want, warnings(before, after), cmp.AllowUnexported(Event{})); diff != "" {
 		t.Errorf("at first (-want +got)\n%s", diff)
 	}

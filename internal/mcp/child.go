@@ -17,11 +17,11 @@ func childFailure(step string, e *rpcError) *Error {
 	if detail != "" {
 		detail = " (" + detail + ")"
 	}
-	switch Reason(e.data.member("class").text(64)) {
-	case ChildExited:
+	switch e.data.member("class").text(64) {
+	case string(ChildExited):
 		return failure(ChildExited, nil, "The server's process ended%s before it answered %s. "+
 			"Look at the container's log, and check spec.command and spec.args.", detail, step)
-	case ChildSilent:
+	case string(ChildSilent):
 		return failure(ChildSilent, nil, "The server's process runs, and did not answer %s over its standard output%s. "+
 			"Look at the container's log; does spec.command start a server of standard input and output?", step, detail)
 	}

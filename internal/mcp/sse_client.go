@@ -49,7 +49,7 @@ const stepStream = "GET"
 func (p *prober) openStream(ctx context.Context) error {
 	opening, done := context.WithTimeoutCause(ctx, p.limits.Request, errRequestTimeout)
 	defer done()
-	resp, cancel, err := p.getStream(ctx, opening, p.host)
+	resp, cancel, err := p.getStream(ctx, opening, p.host) //nolint:bodyclose // it is closed with the stream, at the end of the probe
 	if err != nil {
 		return err
 	}

@@ -226,7 +226,7 @@ func TestAServerWithSSEThatRefusesTheHostIsToldSo(t *testing.T) {
 // Every wait has a limit, and no goroutine is left: the bubble would not end.
 func TestAServerWithSSEThatIsSilentCostsALimitedTime(t *testing.T) {
 	t.Parallel()
-	mute := func(w http.ResponseWriter, r *http.Request) bool {
+	mute := func(_ http.ResponseWriter, r *http.Request) bool {
 		<-r.Context().Done()
 		return false
 	}

@@ -24,7 +24,8 @@ func (p *prober) judge(step string, r reply) error {
 		return failure(Forbidden, nil, "The server refuses %s (HTTP 403), whatever the Host header says.", step)
 	case r.status == http.StatusMethodNotAllowed:
 		return failure(MethodNotAllowed, nil, "The server takes no POST at path %s (HTTP 405): "+
-			"spec.path names something else than an MCP endpoint, or the server speaks only the older HTTP+SSE transport: then set spec.transport to SSE.", p.path())
+			"spec.path names something else than an MCP endpoint, or the server speaks only the older HTTP+SSE transport: "+
+			"then set spec.transport to SSE.", p.path())
 	case r.status >= 300 && r.status < 400:
 		return failure(Redirected, nil, "The server answers %s with a redirect (HTTP %d), which is never followed. "+
 			"Set spec.path to the path it redirects to.", step, r.status)

@@ -61,7 +61,7 @@ func TestOtherTrustVerifiesTheSameGenerationAnew(t *testing.T) {
 		asked := &seen{}
 		p := start(t, Options{Client: asked, Transport: freshTransport})
 		s := server("a", "pod-1")
-		s.TLS, s.Trust = &tls.Config{ServerName: "a-svc"}, "one" //nolint:gosec // G402: nothing is dialled
+		s.TLS, s.Trust = &tls.Config{ServerName: "a-svc"}, "one"
 		p.Observe(s)
 		p.pass(time.Second)
 		if diff := cmp.Diff([]string{"probe https://pod-1:8080/mcp as a-svc"}, asked.take()); diff != "" {
@@ -91,7 +91,7 @@ func TestPodsOfTheOldGenerationAreAskedAsTheyWereUntilTheRolloutIsOver(t *testin
 		asked := &seen{}
 		p := start(t, Options{Client: asked, Transport: freshTransport})
 		s := server("a", "old")
-		s.TLS, s.Trust = &tls.Config{ServerName: "a-svc"}, "one" //nolint:gosec // G402: nothing is dialled
+		s.TLS, s.Trust = &tls.Config{ServerName: "a-svc"}, "one"
 		p.Observe(s)
 		p.pass(time.Second)
 		asked.take()

@@ -3,7 +3,7 @@ package cel
 // meantStorage is what a rule of storage, TLS, transports or metadata might refuse by mistake.
 var meantStorage = []accepted{
 	{"a server of events", "spec: {transport: SSE, path: /events/sse}"},
-	{"a server of events with probes beside its stream", "spec: {transport: SSE, path: /events, probes: {readiness: {path: /sse}, liveness: {path: /events2}}}"},
+	{"a server of events with probes beside its stream", "spec: {transport: SSE, path: /e, probes: {readiness: {path: /sse}, liveness: {path: /e2}}}"},
 	{"a server of standard input and output", "spec: {transport: Stdio, command: [node, server.js], args: [--verbose]}"},
 	{"a bridge with timings for its probes", "spec: {transport: Stdio, command: [a], probes: {readiness: {periodSeconds: 5}, liveness: {}, startup: {}}}"},
 	{"port 8088 without a bridge", "spec: {port: 8088}"},
@@ -15,7 +15,8 @@ var meantStorage = []accepted{
 	{"a claim to read, with all that is below", "spec: {storage: [{mountPath: /models, access: RecursiveReadOnly, persistentVolumeClaim: {claimName: m}}]}"},
 	{
 		"keys as files in folders",
-		"spec: {storage: [{mountPath: /a, configMap: {name: x, defaultMode: 0400, items: [{key: a.b_c-d, path: e/f.g, mode: 0755}, {key: a.b_c-d, path: h..i}]}}]}",
+		`spec: {storage: [{mountPath: /a, configMap: {name: x, defaultMode: 0400,
+		items: [{key: a.b_c-d, path: e/f.g, mode: 0755}, {key: a.b_c-d, path: h..i}]}}]}`,
 	},
 	{"a Secret in a folder that is written to", "spec: {storage: [{mountPath: /home/app, emptyDir: {}}], secretRefs: [{name: a, mountPath: /home/app/.aws}]}"},
 	{
@@ -44,7 +45,7 @@ var refusedTransports = []refused{
 	{"a bridge has its own start", "spec: {transport: Stdio, command: [a], probes: {startup: {path: /}}}", "spec", "has health checks of its own"},
 	{"an event stream is a session", "spec: {transport: SSE, sessions: Stateless}", "spec", "sessions must not be Stateless"},
 	{"an event stream is no readiness", "spec: {transport: SSE, probes: {readiness: {path: /sse}}}", "spec", "must not be that of the event stream"},
-	{"an event stream is no liveness", "spec: {transport: SSE, path: /e, probes: {liveness: {path: '/e?a=b'}}}", "spec", "must not be that of the event stream"},
+	{"an event stream is no liveness", "spec: {transport: SSE, path: /e, probes: {liveness: {path: '/e?a=b'}}}", "spec", "that of the event stream"},
 	{"an event stream is no start", "spec: {transport: SSE, probes: {startup: {path: /sse}}}", "spec", "must not be that of the event stream"},
 	{"a Secret is not mounted where the bridge is", "spec: {secretRefs: [{name: a, mountPath: /mcp-bridge}]}", "spec.secretRefs[].mountPath", "must not hide"},
 	{

@@ -115,6 +115,14 @@ func TestServerWithListedEgressReachesThoseAndDNSAlone(t *testing.T) {
 	})
 	isKeptOut(t, "with egressTo, a server: a pod that is not named", from, urlOf("other"))
 	reaches(t, "with egressTo, a server: the named pod, by its DNS name", from, urlOf("friend"))
+	s.edit(func(spec *mcpv1alpha1.MCPServerSpec) {
+		spec.Network = &mcpv1alpha1.Network{EgressPorts: []mcpv1alpha1.NetworkPort{{Port: 443}}}
+	})
+	isKeptOut(t, "with egressPorts alone, a server: a pod at another port", from, urlOf("friend"))
+	s.edit(func(spec *mcpv1alpha1.MCPServerSpec) {
+		spec.Network = &mcpv1alpha1.Network{EgressPorts: []mcpv1alpha1.NetworkPort{{Port: 8080}}}
+	})
+	reaches(t, "with egressPorts alone, a server: a pod at that port, by its DNS name", from, urlOf("other"))
 	if now := s.runningPod(); now != from {
 		t.Errorf("an edit of the network replaced the pod %s by %s", from, now)
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 )
 
 // goldenServers returns the servers that the builders of children are tested with, by the name of their file.
@@ -65,6 +66,26 @@ func (f *fixture) createReferenced(server *mcpv1alpha1.MCPServer) {
 		if ref := env.ValueFrom.ConfigMapKeyRef; ref != nil {
 			configMaps[ref.Name] = append(configMaps[ref.Name], ref.Key)
 		}
+	}
+	for _, mount := range server.Spec.Storage {
+		for _, of := range []struct {
+			object *mcpv1alpha1.ObjectStorage
+			keys   map[string][]string
+		}{{mount.Secret, secrets}, {mount.ConfigMap, configMaps}} {
+			if of.object == nil {
+				continue
+			}
+			of.keys[of.object.Name] = nil
+			for _, item := range of.object.Items {
+				of.keys[of.object.Name] = append(of.keys[of.object.Name], item.Key)
+			}
+		}
+	}
+	if tls := server.Spec.TLS; tls != nil && tls.CASecretRef != nil {
+		f.create(&corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: tls.CASecretRef.Name, Namespace: server.Namespace},
+			Data:       map[string][]byte{"ca.crt": []byte(mcptest.NewAuthority(f.t, "ca").PEM)},
+		})
 	}
 	for name, keys := range secrets {
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: server.Namespace}, Data: map[string][]byte{}}

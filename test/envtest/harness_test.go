@@ -152,6 +152,9 @@ type fixture struct {
 	client    client.Client
 	counter   *counter
 	stop      func()
+
+	// gatewayImage is what the operator is told at its next start.
+	gatewayImage string
 }
 
 // start starts an operator. pods is where its prober gets when it dials a pod; nil dials pod addresses.
@@ -161,7 +164,7 @@ func start(t *testing.T, pods *dialer) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, ctx: t.Context(), client: c}
+	f := &fixture{t: t, ctx: t.Context(), client: c, gatewayImage: "registry.example.com/mcp-gateway:1"}
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "story-"}}
 	f.create(ns)
 	f.namespace = ns.Name
@@ -238,7 +241,9 @@ func (f *fixture) run(pods *dialer) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	settings := engine.Settings{OperatorNamespace: operatorNamespace, HashKey: []byte("a key for tests of 32 bytes.....")}
+	settings := engine.Settings{
+		OperatorNamespace: operatorNamespace, HashKey: []byte("a key for tests of 32 bytes....."), GatewayImage: f.gatewayImage,
+	}
 	if pods != nil {
 		settings.ProbeTransport = pods.transport
 	}

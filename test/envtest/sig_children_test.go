@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 )
 
 // What is applied must equal what the API server makes of it, defaults and all: where it does not, every pass writes.
@@ -28,7 +29,7 @@ func TestEveryInputOfTheCompatibilityAPICostsNothingAfterARestart(t *testing.T) 
 	}
 	names := map[string]string{"api": "token", "settings": "a", "ca": "ca.crt"}
 	for name, key := range names {
-		f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, Data: map[string][]byte{key: authority(t)}})
+		f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, Data: map[string][]byte{key: []byte(mcptest.NewAuthority(t, "ca").PEM)}})
 		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, Data: map[string]string{key: "x"}})
 	}
 	for i, file := range files {

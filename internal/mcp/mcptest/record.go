@@ -2,6 +2,7 @@ package mcptest
 
 import (
 	"bytes"
+	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -49,6 +50,22 @@ func ServeTLS(tb testing.TB, handler http.Handler) *Server {
 	tb.Cleanup(s.http.Close)
 	return s
 }
+
+// ServeTLSAs is Serve with TLS and certificates of the test's own.
+func ServeTLSAs(tb testing.TB, config *tls.Config, handler http.Handler) *Server {
+	tb.Helper()
+	s := &Server{}
+	s.http = httptest.NewUnstartedServer(s.record(handler))
+	s.http.Config.ErrorLog = discardLog()
+	s.http.TLS = config
+	s.http.StartTLS()
+	s.URL = s.http.URL + "/mcp"
+	tb.Cleanup(s.http.Close)
+	return s
+}
+
+// Address is the host and port that the server listens on.
+func (s *Server) Address() string { return s.http.Listener.Addr().String() }
 
 // Transport returns a transport that leads to the server: that trusts the
 // certificate of ServeTLS, or dials into a Pipe.

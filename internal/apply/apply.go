@@ -28,7 +28,9 @@ import (
 )
 
 const (
-	// FieldManager is the one field owner of everything that the operator writes.
+	// FieldManager is the one field owner of everything that the operator writes for objects of our own API. Those of another have
+	// another one: were they the same, an object that appears between looking and writing, made for the other, would be taken away
+	// from it instead of being a conflict.
 	FieldManager = "mcp-operator"
 
 	// AnnotationHash holds the hash of the bytes that were applied.
@@ -39,6 +41,7 @@ const (
 type Applier struct {
 	client    client.Client
 	reader    client.Reader
+	manager   string
 	converter managedfields.TypeConverter
 
 	mu      sync.Mutex
@@ -53,11 +56,11 @@ type settled struct {
 	resourceVersion, hash string
 }
 
-// New returns an Applier that writes and reads caches through c. ConfigMaps are cached as metadata only, so their content
-// is read through reader, and only after they changed.
-func New(c client.Client, reader client.Reader) *Applier {
+// New returns an Applier that writes, as the field manager of that name, and reads caches through c. ConfigMaps are cached as metadata
+// only, so their content is read through reader, and only after they changed.
+func New(c client.Client, reader client.Reader, manager string) *Applier {
 	return &Applier{
-		client: c, reader: reader,
+		client: c, reader: reader, manager: manager,
 		converter: clientapply.NewTypeConverter(c.Scheme()),
 		settled:   map[client.ObjectKey]settled{},
 		corrected: map[string]correction{},
@@ -309,7 +312,7 @@ func (a *Applier) create(ctx context.Context, desired client.Object, content *un
 	created := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	created.SetOwnerReferences(content.GetOwnerReferences())
 	created.SetAnnotations(content.GetAnnotations())
-	if err := a.client.Create(ctx, created, client.FieldOwner(FieldManager), client.DisableReadYourWritesConsistency); err != nil {
+	if err := a.client.Create(ctx, created, client.FieldOwner(a.manager), client.DisableReadYourWritesConsistency); err != nil {
 		return fmt.Errorf("create %s %q: %w", content.GetKind(), content.GetName(), err)
 	}
 	a.remember(created, hash)
@@ -321,7 +324,7 @@ func (a *Applier) patch(ctx context.Context, desired client.Object, content *uns
 	if err != nil {
 		return fmt.Errorf("encode %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
-	opts = append(opts, client.FieldOwner(FieldManager))
+	opts = append(opts, client.FieldOwner(a.manager))
 	if isUncached(desired) {
 		// Its cache holds metadata only; to wait for it here would start a second one with all content.
 		opts = append(opts, client.DisableReadYourWritesConsistency)

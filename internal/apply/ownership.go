@@ -122,7 +122,7 @@ func (a *Applier) adopt(ctx context.Context, live client.Object, ref metav1.Owne
 	if err != nil {
 		return fmt.Errorf("encode owner reference: %w", err)
 	}
-	opts := []client.PatchOption{client.FieldOwner(FieldManager)}
+	opts := []client.PatchOption{client.FieldOwner(a.manager)}
 	if isUncached(live) {
 		opts = append(opts, client.DisableReadYourWritesConsistency)
 	}

@@ -26,14 +26,14 @@ func (a *Applier) takeOver(ctx context.Context, live client.Object) error {
 	if err != nil {
 		return fmt.Errorf("read who wrote %T %s: %w", live, key, err)
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(whole, formerManagers, FieldManager)
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(whole, formerManagers, a.manager)
 	if err != nil {
 		return fmt.Errorf("read who wrote %T %s: %w", live, key, err)
 	}
 	if patch == nil {
 		return nil
 	}
-	opts := []client.PatchOption{client.FieldOwner(FieldManager)}
+	opts := []client.PatchOption{client.FieldOwner(a.manager)}
 	if isUncached(live) {
 		opts = append(opts, client.DisableReadYourWritesConsistency)
 	}

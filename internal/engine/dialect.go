@@ -22,6 +22,9 @@ type Dialect interface {
 	// Name names the controller, and the API in logs.
 	Name() string
 
+	// FieldManager is who children and status are written as. No two dialects have the same (internal/apply says why).
+	FieldManager() string
+
 	// New returns an empty object, NewList an empty list.
 	New() client.Object
 	NewList() client.ObjectList

@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
@@ -17,6 +18,9 @@ type native struct{}
 
 // Name names the controller.
 func (native) Name() string { return "mcpserver" }
+
+// FieldManager is who children and status are written as.
+func (native) FieldManager() string { return apply.FieldManager }
 
 // New returns an empty MCPServer.
 func (native) New() client.Object { return &mcpv1alpha1.MCPServer{} }

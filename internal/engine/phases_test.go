@@ -266,7 +266,7 @@ func TestTheConfigMapOfARemovedConfigurationGoesWhenNoPodCanMountIt(t *testing.T
 			config := configMap("demo-config")
 			config.OwnerReferences = makeDeployment().OwnerReferences
 			s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(config).Build()
-			s.applier = apply.New(s.Client, s.Client)
+			s.applier = apply.New(s.Client, s.Client, apply.FieldManager)
 			if tt.change != nil {
 				tt.change(s)
 			}

@@ -133,7 +133,7 @@ func (r *Reconciler) init() {
 		if r.settings.Workers == 0 {
 			r.settings.Workers = 16
 		}
-		r.applier = apply.New(r.Client, r.APIReader)
+		r.applier = apply.New(r.Client, r.APIReader, r.kind().FieldManager())
 		r.refs = newReferences(r.Client, r.APIReader, r.settings.HashKey)
 	})
 }
@@ -197,7 +197,7 @@ func (s *scope) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(s.stale, s.object) {
 		return nil
 	}
-	err := s.Status().Patch(ctx, s.object, client.MergeFrom(s.stale), client.FieldOwner(apply.FieldManager))
+	err := s.Status().Patch(ctx, s.object, client.MergeFrom(s.stale), client.FieldOwner(s.kind().FieldManager()))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("write status of MCPServer %s: %w", client.ObjectKeyFromObject(s.server), err)
 	}

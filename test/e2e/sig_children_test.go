@@ -152,15 +152,11 @@ func TestTwoAPIsWithOneNameDoNotHurtEachOther(t *testing.T) {
 	t.Parallel()
 	f := withCompatibilityAPI(t)
 	first := f.run(server("shared"))
-	first.await("is ready", readySoon+podStart, func(s *mcpv1alpha1.MCPServer) string {
-		if s.Status.Phase != mcpv1alpha1.PhaseReady {
-			return string(s.Status.Phase)
-		}
-		return ""
-	})
+	isReady := has(mcpv1alpha1.ConditionReady, metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable)
+	first.await("is ready", readySoon+podStart, isReady)
 	f.create(sigServer("shared"))
 	f.sigSays("shared", readySoon, metav1.ConditionFalse, "DeploymentUnavailable", "Failed to reconcile Deployment: ", "is owned by MCPServer/shared")
-	first.await("is ready as before", readySoon, func(s *mcpv1alpha1.MCPServer) string { return string(s.Status.Phase)[len(mcpv1alpha1.PhaseReady):] })
+	first.await("is ready as before", readySoon, isReady)
 	f.kubectl("delete", "mcpservers.mcp.operator", "shared")
 	f.sigReady("shared")
 }

@@ -128,7 +128,7 @@ func TestServersThatAreNoMCPServersAndThoseThatAskForCredentials(t *testing.T) {
 			t.Errorf("%s: serverInfo %+v, address %v", name, server.Status.ServerInfo, server.Status.Address)
 		}
 	}
-	f.sigAwait("web", "has been asked ten times", 30*time.Second, func(server *sigv1alpha1.MCPServer) string {
+	f.sigAwait("web", "has been asked ten times", 130*time.Second, func(server *sigv1alpha1.MCPServer) string {
 		if server.Status.HandshakeRetryCount < 10 {
 			return fmt.Sprint(server.Status.HandshakeRetryCount)
 		}

@@ -1,6 +1,7 @@
 package envtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,12 +12,18 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/yaml"
 
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/controller/sigserver"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 )
 
@@ -278,4 +285,34 @@ func TestChildrenOfTheOtherOperatorAreTakenOver(t *testing.T) {
 	f.quiet()
 	f.restart(nil, 1)
 	f.wantWrites("a restart", map[string]int{}, 0)
+}
+
+// A cache that does not know yet what the other API's controller just made must not take it away: the first has the name.
+func TestWhatTheOtherAPIMadeAMomentAgoIsNotTakenAway(t *testing.T) {
+	f := start(t, nil)
+	f.stop() // this is about two writers, and no third
+	ours, theirs := f.server("raced"), f.sigServer("raced")
+	f.create(ours)
+	f.create(theirs)
+	watching, err := client.NewWithWatch(apiConfig, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stale := interceptor.NewClient(watching, interceptor.Funcs{
+		Get: func(_ context.Context, _ client.WithWatch, key client.ObjectKey, _ client.Object, _ ...client.GetOption) error {
+			return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+		},
+	})
+	env := desired.Environment{OperatorNamespace: operatorNamespace}
+	first, second := desired.ForSIGServer(theirs, env, ""), desired.ForServer(ours, env, "")
+	if _, err := apply.New(stale, watching, sigserver.Dialect{}.FieldManager()).Apply(f.ctx, theirs, first.NetworkPolicy); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := apply.New(stale, watching, apply.FieldManager).Apply(f.ctx, ours, second.NetworkPolicy); !apierrors.IsConflict(err) {
+		t.Errorf("the second writer got %v, want a conflict", err)
+	}
+	policy := &networkingv1.NetworkPolicy{}
+	if err := f.get(policy, "raced"); err != nil || !metav1.IsControlledBy(policy, theirs) || policy.Spec.PodSelector.MatchLabels["mcp-server"] != "raced" {
+		t.Errorf("the NetworkPolicy is %+v (%v)", policy, err)
+	}
 }

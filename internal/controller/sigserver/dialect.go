@@ -31,6 +31,9 @@ var _ engine.Dialect = Dialect{}
 // Name names the controller.
 func (Dialect) Name() string { return "mcpserver-sig" }
 
+// FieldManager is who children and status are written as.
+func (Dialect) FieldManager() string { return "mcp-operator-sig" }
+
 // New returns an empty MCPServer.
 func (Dialect) New() client.Object { return &sigv1alpha1.MCPServer{} }
 

@@ -20,8 +20,8 @@ type OwnershipConflictError struct{ Message string }
 // Error returns the message.
 func (e *OwnershipConflictError) Error() string { return e.Message }
 
-// Conflict says of an OwnershipConflictError, which it wraps, what it is about.
-type Conflict struct {
+// ConflictError says of an OwnershipConflictError, which it wraps, what it is about.
+type ConflictError struct {
 	// Resource and Kind are the object in the way.
 	Resource client.ObjectKey
 	Kind     string
@@ -33,10 +33,10 @@ type Conflict struct {
 }
 
 // Error returns the message.
-func (c *Conflict) Error() string { return c.err.Message }
+func (c *ConflictError) Error() string { return c.err.Message }
 
 // Unwrap returns the *OwnershipConflictError.
-func (c *Conflict) Unwrap() error { return c.err }
+func (c *ConflictError) Unwrap() error { return c.err }
 
 // IsOwnershipConflict says whether err is, or wraps, an *OwnershipConflictError.
 func IsOwnershipConflict(err error) bool {
@@ -83,16 +83,16 @@ func (a *Applier) own(ctx context.Context, owner, live client.Object) error {
 	return nil
 }
 
-// conflict returns a *Conflict if live belongs to somebody else than ref.
+// conflict returns a *ConflictError if live belongs to somebody else than ref.
 func conflict(live client.Object, kind string, ref metav1.OwnerReference) error {
 	name := client.ObjectKeyFromObject(live)
 	controller := metav1.GetControllerOf(live)
 	switch {
 	case controller == nil:
-		return &Conflict{Resource: name, Kind: kind, err: &OwnershipConflictError{fmt.Sprintf(
+		return &ConflictError{Resource: name, Kind: kind, err: &OwnershipConflictError{fmt.Sprintf(
 			"resource %s exists but has no controller owner; this %s is not touched: delete it, or give the %s another name", name, kind, ref.Kind)}}
 	case controller.UID != ref.UID && !isPredecessor(*controller, ref):
-		return &Conflict{Resource: name, Kind: kind, Owner: controller.Kind + "/" + controller.Name, err: &OwnershipConflictError{fmt.Sprintf(
+		return &ConflictError{Resource: name, Kind: kind, Owner: controller.Kind + "/" + controller.Name, err: &OwnershipConflictError{fmt.Sprintf(
 			"resource %s is owned by %s/%s (UID: %s), cannot be managed by %s %s; this %s is not touched",
 			name, controller.Kind, controller.Name, controller.UID, ref.Kind, ref.Name, kind)}}
 	}

@@ -19,6 +19,13 @@ import (
 //
 // Its methods are called concurrently. Objects that they are given to read may be a cache's.
 type Dialect interface {
+	Kind
+	Translator
+	Teller
+}
+
+// Kind is whose objects they are.
+type Kind interface {
 	// Name names the controller, and the API in logs.
 	Name() string
 
@@ -29,15 +36,18 @@ type Dialect interface {
 	New() client.Object
 	NewList() client.ObjectList
 
-	// Read returns an object as our kind: its metadata, what of the specification the engine looks at (replicas, port, path, TLS),
-	// and the conditions and the server's information that its status stands for.
-	Read(obj client.Object) *mcpv1alpha1.MCPServer
-
 	// ServiceName is the name of a server's Service. It ends in ServiceName("").
 	ServiceName(server string) string
 
 	// ServerOf returns the name of the server whose pod it is by its labels; empty if it is of no server of this API.
 	ServerOf(pod client.Object) string
+}
+
+// Translator turns objects into what the engine works on, and back.
+type Translator interface {
+	// Read returns an object as our kind: its metadata, what of the specification the engine looks at (replicas, port, path, TLS),
+	// and the conditions and the server's information that its status stands for.
+	Read(obj client.Object) *mcpv1alpha1.MCPServer
 
 	// References lists every mention of a ConfigMap or Secret that the pods read, in the order of the specification.
 	References(obj client.Object) []Reference
@@ -61,7 +71,10 @@ type Dialect interface {
 
 	// Write puts what the pass found into the object's status.
 	Write(obj client.Object, pass Pass)
+}
 
+// Teller tells of what changed beside the status.
+type Teller interface {
 	// CapabilityChange says what a server offers now and did not before, in one line; empty if nothing changed.
 	CapabilityChange(before, after *mcpv1alpha1.MCPServerStatus) string
 

@@ -125,7 +125,7 @@ func applied(kind string, err error) reconcile.Outcome {
 	if err == nil {
 		return reconcile.Done(mcpv1alpha1.ReasonApplied, "All child objects are up to date")
 	}
-	told := fmt.Errorf(FailedToReconcile+"%s: %w", kind, err)
+	told := fmt.Errorf(FailedToReconcile+"%s: %w", kind, err) //nolint:staticcheck // ST1005: a sentence in a condition, known to users' scripts
 	var terminating *apply.TerminatingError
 	var disputed *apply.FieldConflictError
 	switch {

@@ -97,7 +97,8 @@ type Verdict struct {
 // equal compares what is said, not the errors below it: those name a port that is another one each time.
 func (v Verdict) equal(other Verdict) bool {
 	return v.Known == other.Known && v.Since.Equal(other.Since) && v.Serving == other.Serving && v.Generation == other.Generation &&
-		v.FailedPod == other.FailedPod && v.Attempts == other.Attempts && sameFailure(v.Failure, other.Failure) && sameFailure(v.ServiceFailure, other.ServiceFailure) &&
+		v.FailedPod == other.FailedPod && v.Attempts == other.Attempts &&
+		sameFailure(v.Failure, other.Failure) && sameFailure(v.ServiceFailure, other.ServiceFailure) &&
 		reflect.DeepEqual(v.Result, other.Result)
 }
 

@@ -31,7 +31,10 @@ func TestStorageOfEachTypeIsMountedAsPermitted(t *testing.T) {
 			{Path: "/keys", Permissions: sigv1alpha1.PermissionsRecursiveReadOnly, Source: sigv1alpha1.StorageSource{
 				Type: "Secret", Secret: &corev1.SecretVolumeSource{SecretName: "keys"},
 			}},
-			{Path: "/data", Permissions: sigv1alpha1.PermissionsReadWrite, Source: sigv1alpha1.StorageSource{Type: "EmptyDir", EmptyDir: &corev1.EmptyDirVolumeSource{}}},
+			{
+				Path: "/data", Permissions: sigv1alpha1.PermissionsReadWrite,
+				Source: sigv1alpha1.StorageSource{Type: "EmptyDir", EmptyDir: &corev1.EmptyDirVolumeSource{}},
+			},
 		}
 	}))
 	f.sigReady("stored")
@@ -68,8 +71,10 @@ func TestServersOfTheCompatibilityAPIRecoverByThemselves(t *testing.T) {
 	f := withCompatibilityAPI(t)
 	f.create(sigServer("late", func(spec *sigv1alpha1.MCPServerSpec) {
 		spec.Runtime = &sigv1alpha1.Runtime{Replicas: new(int32(1))}
-		spec.Config.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
-		spec.Config.Storage = []sigv1alpha1.StorageMount{{Path: "/keys", Source: sigv1alpha1.StorageSource{Type: "Secret", Secret: &corev1.SecretVolumeSource{SecretName: "keys"}}}}
+		spec.Config.EnvFrom = allOf("settings")
+		spec.Config.Storage = []sigv1alpha1.StorageMount{{Path: "/keys", Source: sigv1alpha1.StorageSource{
+			Type: "Secret", Secret: &corev1.SecretVolumeSource{SecretName: "keys"},
+		}}}
 	}))
 	notFound := func(message string) string {
 		return fmt.Sprintf("%s not found in namespace '%s'", message, f.namespace)
@@ -171,7 +176,8 @@ func TestCallersOfTheCompatibilityAPIAreLimitedOnRequestOnly(t *testing.T) {
 	address := f.sigReady("open").Status.Address.URL
 	reaches(t, "a stranger", stranger, address)
 	f.sigEdit("open", func(spec *sigv1alpha1.MCPServerSpec) {
-		spec.Network = &sigv1alpha1.Network{IngressFrom: []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"name": "friend"}}}}}
+		only := &metav1.LabelSelector{MatchLabels: map[string]string{"name": "friend"}}
+		spec.Network = &sigv1alpha1.Network{IngressFrom: []networkingv1.NetworkPolicyPeer{{PodSelector: only}}}
 	})
 	isKeptOut(t, "a stranger", stranger, address)
 	reaches(t, "a friend", friend, address)

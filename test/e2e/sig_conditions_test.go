@@ -146,13 +146,30 @@ func TestReadyIsLostWhenAVerifiedServerBreaksAndNobodyTouchedIt(t *testing.T) {
 	f := withCompatibilityAPI(t)
 	f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"a": "1"}})
 	f.create(sigServer("sticky", func(spec *sigv1alpha1.MCPServerSpec) {
-		spec.Config.EnvFrom = []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: "settings"}}}}
+		spec.Config.EnvFrom = allOf("settings")
 	}))
 	f.sigReady("sticky")
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "none"}, Spec: corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}}}
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "none"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+	}
 	f.create(quota)
 	f.kubectl("delete", "pods", "--selector=mcp-server=sticky", "--grace-period=0", "--force")
 	f.sigSays("sticky", podStart, metav1.ConditionFalse, "DeploymentUnavailable", "No healthy instances (pod details unavailable): ", "exceeded quota")
 	f.remove(quota)
 	f.sigSays("sticky", 30*time.Second, metav1.ConditionTrue, "Available")
+}
+
+func TestAChangeOfCapabilitiesIsTold(t *testing.T) {
+	t.Parallel()
+	f := withCompatibilityAPI(t)
+	f.create(sigServer("capable"))
+	f.sigReady("capable")
+	f.sigEdit("capable", runs("mcp", "-tools", ""))
+	await(t, "it is told", readySoon+podStart, func() string {
+		return f.warned("capable", "CapabilityChanged", "MCP server capabilities changed: tools: true->false")
+	})
+	if server := f.sigReady("capable"); server.Status.ServerInfo.Capabilities.Tools {
+		t.Errorf("serverInfo %+v", server.Status.ServerInfo)
+	}
 }

@@ -41,7 +41,8 @@ func TestTheCompatibilityAPIStartsWhenItsCRDAppearsAndStaysAwayWhileTheOtherOper
 		}
 	}()
 	await(t, "it says that it stays away", readySoon, func() string {
-		return linesMissing(f.kubectl("get", "events.events.k8s.io", "--output=jsonpath={range .items[*]}{.reason} {.note}{end}"), "OtherOperatorActive", "their-pod")
+		told := f.kubectl("get", "events.events.k8s.io", "--output=jsonpath={range .items[*]}{.reason} {.note}{end}")
+		return linesMissing(told, "OtherOperatorActive", "their-pod")
 	})
 	f.create(sigServer("theirs"))
 	f.create(server("ours").object) // our own kind goes on: so does time

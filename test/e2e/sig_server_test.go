@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
@@ -97,5 +98,11 @@ func (f *fixture) sigEdit(name string, change func(*sigv1alpha1.MCPServerSpec)) 
 // sigPod returns the name of the one pod of a server.
 func (f *fixture) sigPod(name string) string {
 	f.t.Helper()
-	return strings.TrimSpace(f.kubectl("get", "pods", "--selector=mcp-server="+name, "--field-selector=status.phase=Running", "--output=jsonpath={.items[0].metadata.name}"))
+	return strings.TrimSpace(f.kubectl("get", "pods", "--selector=mcp-server="+name, "--field-selector=status.phase=Running",
+		"--output=jsonpath={.items[0].metadata.name}"))
+}
+
+// allOf takes every key of a ConfigMap for a variable.
+func allOf(configMap string) []corev1.EnvFromSource {
+	return []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}}
 }

@@ -36,8 +36,9 @@ func TestEveryInputOfTheCompatibilityAPICostsNothingAfterARestart(t *testing.T) 
 	}
 	names := map[string]string{"api": "token", "settings": "a", "ca": "ca.crt"}
 	for name, key := range names {
-		f.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, Data: map[string][]byte{key: []byte(mcptest.NewAuthority(t, "ca").PEM)}})
-		f.create(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace}, Data: map[string]string{key: "x"}})
+		meta := metav1.ObjectMeta{Name: name, Namespace: f.namespace}
+		f.create(&corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{key: []byte(mcptest.NewAuthority(t, "ca").PEM)}})
+		f.create(&corev1.ConfigMap{ObjectMeta: meta, Data: map[string]string{key: "x"}})
 	}
 	for i, file := range files {
 		raw, err := os.ReadFile(file)
@@ -138,9 +139,8 @@ func TestChildrenOfTheCompatibilityAPIAreMendedAndWhatOthersAddLivesOn(t *testin
 func TestAMissingKeyIsToldAndAChangeOfASecretRollsPodsOnce(t *testing.T) {
 	f := start(t, nil)
 	server := f.sigServer("keys")
-	server.Spec.Config.Storage = []sigv1alpha1.StorageMount{{Path: "/keys", Source: sigv1alpha1.StorageSource{Type: "Secret", Secret: &corev1.SecretVolumeSource{
-		SecretName: "keys", Items: []corev1.KeyToPath{{Key: "token", Path: "token"}},
-	}}}}
+	token := &corev1.SecretVolumeSource{SecretName: "keys", Items: []corev1.KeyToPath{{Key: "token", Path: "token"}}}
+	server.Spec.Config.Storage = []sigv1alpha1.StorageMount{{Path: "/keys", Source: sigv1alpha1.StorageSource{Type: "Secret", Secret: token}}}
 	f.create(server)
 	f.sigCondition("keys", "Accepted", metav1.ConditionFalse, "Invalid")
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "keys", Namespace: f.namespace}}

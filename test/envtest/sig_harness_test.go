@@ -91,3 +91,8 @@ func (f *fixture) reported(name string, ready int32) {
 		f.t.Fatal(err)
 	}
 }
+
+// allOf takes every key of a ConfigMap for a variable.
+func allOf(configMap string) []corev1.EnvFromSource {
+	return []corev1.EnvFromSource{{ConfigMapRef: &corev1.ConfigMapEnvSource{LocalObjectReference: corev1.LocalObjectReference{Name: configMap}}}}
+}

@@ -53,7 +53,7 @@ func (d Dialect) Report(_ context.Context, before, after client.Object, pass eng
 	if accepted.Status == metav1.ConditionFalse && accepted.Message != conditionOf(was.Status.Conditions, mcpv1alpha1.ConditionAccepted).Message {
 		d.audit(is, "ConfigurationRejected", "reason", accepted.Reason, "message", accepted.Message)
 	}
-	var conflict *apply.Conflict
+	var conflict *apply.ConflictError
 	ready := conditionOf(is.Status.Conditions, mcpv1alpha1.ConditionReady)
 	if errors.As(pass.Cause, &conflict) && ready.Message != conditionOf(was.Status.Conditions, mcpv1alpha1.ConditionReady).Message {
 		d.audit(is, "OwnershipViolation", "resource", conflict.Resource.String(), "resourceKind", conflict.Kind, "existingOwner", conflict.Owner)

@@ -68,19 +68,31 @@ func TestChangesOfAServerAreInTheAuditLog(t *testing.T) {
 			s.Status.Conditions, s.Status.HandshakeRetryCount = conditions, retries
 		})
 	}
-	conflict := fmt.Errorf("wrapped: %w", &apply.Conflict{Resource: types.NamespacedName{Namespace: "team", Name: "demo"}, Kind: "Service", Owner: "A/b"})
+	conflict := fmt.Errorf("wrapped: %w", &apply.ConflictError{Resource: types.NamespacedName{Namespace: "team", Name: "demo"}, Kind: "Service", Owner: "A/b"})
 	for name, tt := range map[string]struct {
 		before, after *sigv1alpha1.MCPServer
 		pass          engine.Pass
 		want          []string
 	}{
-		"nothing":     {with(0, valid, ready), with(0, valid, ready), engine.Pass{}, nil},
-		"a refusal":   {with(0, valid), with(0, invalid), engine.Pass{}, []string{`"ConfigurationRejected" "reason"="Invalid" "message"="` + invalid.Message + `"`}},
-		"it stays":    {with(0, invalid), with(0, invalid), engine.Pass{}, nil},
-		"a conflict":  {with(0, valid, ready), with(0, valid, noService), engine.Pass{Cause: conflict}, []string{`"OwnershipViolation" "resource"="team/demo" "resourceKind"="Service" "existingOwner"="A/b"`}},
-		"it lasts":    {with(0, valid, noService), with(0, valid, noService), engine.Pass{Cause: conflict}, nil},
-		"a policy":    {with(0), with(0), engine.Pass{Policy: apply.Created}, []string{`"NetworkPolicyCreated" "networkPolicy"="demo" "hasIngressRestriction"=false "hasEgressRestriction"=false`}},
-		"it changes":  {with(0), with(0), engine.Pass{Policy: apply.Updated}, []string{`"NetworkPolicyUpdated" "networkPolicy"="demo" "hasIngressRestriction"=false "hasEgressRestriction"=false`}},
+		"nothing": {with(0, valid, ready), with(0, valid, ready), engine.Pass{}, nil},
+		"a refusal": {
+			with(0, valid), with(0, invalid), engine.Pass{},
+			[]string{`"ConfigurationRejected" "reason"="Invalid" "message"="` + invalid.Message + `"`},
+		},
+		"it stays": {with(0, invalid), with(0, invalid), engine.Pass{}, nil},
+		"a conflict": {
+			with(0, valid, ready), with(0, valid, noService), engine.Pass{Cause: conflict},
+			[]string{`"OwnershipViolation" "resource"="team/demo" "resourceKind"="Service" "existingOwner"="A/b"`},
+		},
+		"it lasts": {with(0, valid, noService), with(0, valid, noService), engine.Pass{Cause: conflict}, nil},
+		"a policy": {
+			with(0), with(0), engine.Pass{Policy: apply.Created},
+			[]string{`"NetworkPolicyCreated" "networkPolicy"="demo" "hasIngressRestriction"=false "hasEgressRestriction"=false`},
+		},
+		"it changes": {
+			with(0), with(0), engine.Pass{Policy: apply.Updated},
+			[]string{`"NetworkPolicyUpdated" "networkPolicy"="demo" "hasIngressRestriction"=false "hasEgressRestriction"=false`},
+		},
 		"other tools": {with(0), with(0), engine.Pass{CapabilityChange: "tools: true->false"}, []string{`"CapabilityChange" "diff"="tools: true->false"`}},
 		"many tries":  {with(9), with(10), engine.Pass{}, []string{`"HandshakeRetriesExhausted" "retries"=10 "max"=10`}},
 		"and more":    {with(10), with(11), engine.Pass{}, nil},

@@ -86,7 +86,7 @@ func verifiedBy(server *sigv1alpha1.MCPServer, ready metav1.Condition) metav1.Co
 	switch {
 	case ready.Status == metav1.ConditionTrue && ready.Reason == mcpv1alpha1.ReasonAvailable:
 		c.Status, c.Reason = metav1.ConditionTrue, mcpv1alpha1.ReasonVerified
-		if strings.HasSuffix(ready.Message, asksForCredentials) {
+		if strings.HasSuffix(ready.Message, offerUnknown) {
 			c.Reason = mcpv1alpha1.ReasonAuthRequired
 		}
 	case ready.Reason == mcpv1alpha1.ReasonMCPEndpointUnavailable:

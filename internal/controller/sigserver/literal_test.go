@@ -50,7 +50,9 @@ func makeWorld(t *testing.T, settings engine.Settings, objects ...client.Object)
 		WithStatusSubresource(&sigv1alpha1.MCPServer{}, &appsv1.Deployment{}).
 		WithTypeConverters(withoutNullStatus{clientapply.NewTypeConverter(scheme)}).
 		WithInterceptorFuncs(interceptor.Funcs{
-			SubResourcePatch: func(ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption) error {
+			SubResourcePatch: func(
+				ctx context.Context, c client.Client, name string, obj client.Object, patch client.Patch, opts ...client.SubResourcePatchOption,
+			) error {
 				if w.statusErr != nil {
 					return w.statusErr
 				}

@@ -25,8 +25,8 @@ const (
 	waitingForPods     = "Waiting for instances to become healthy"
 	noHealthyInstances = "No healthy instances (pod details unavailable)"
 
-	// asksForCredentials ends the message of a server that answered, and of which no more is known.
-	asksForCredentials = "; it asks callers for credentials, so what it offers is not known"
+	// offerUnknown ends the message of a server that answered, and of which no more is known.
+	offerUnknown = "; it asks callers for credentials, so what it offers is not known"
 )
 
 // Write puts what the pass found into the status.
@@ -119,7 +119,7 @@ func answering(found, verified metav1.Condition) metav1.Condition {
 	case verified.Reason == mcpv1alpha1.ReasonServiceUnreachable:
 		found.Message = engine.NotServingMCP + found.Message
 	case found.Status == metav1.ConditionTrue && verified.Reason == mcpv1alpha1.ReasonAuthRequired:
-		found.Message += asksForCredentials
+		found.Message += offerUnknown
 	}
 	return found
 }

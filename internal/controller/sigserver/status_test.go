@@ -46,15 +46,22 @@ func TestReadyFollowsTheTableOfTheCompatibilityAPI(t *testing.T) {
 			deployment: makeDeployment(scaled, behind), found: conditions{found("Ready", metav1.ConditionFalse, "ScaledToZero", "x")},
 			want: "True ScaledToZero: MCP server is scaled to 0 replicas",
 		},
-		"there is no Deployment yet":        {want: "Unknown Initializing: Waiting for Deployment to report status"},
-		"the Deployment has said nothing":   {deployment: makeDeployment(noneReady()), want: "Unknown Initializing: Waiting for Deployment to report status"},
-		"the Deployment has not looked yet": {deployment: makeDeployment(behind), found: conditions{verified, ready}, want: "False DeploymentUnavailable: Deployment is processing spec update"},
+		"there is no Deployment yet":      {want: "Unknown Initializing: Waiting for Deployment to report status"},
+		"the Deployment has said nothing": {deployment: makeDeployment(noneReady()), want: "Unknown Initializing: Waiting for Deployment to report status"},
+		"the Deployment has not looked yet": {
+			deployment: makeDeployment(behind), found: conditions{verified, ready},
+			want: "False DeploymentUnavailable: Deployment is processing spec update",
+		},
 		"the Deployment has not looked yet, and what serves goes on": {
 			deployment: makeDeployment(behind), found: conditions{verified, ready}, stored: ready,
 			want: "True Available: MCP server is ready (1 of 1 instances healthy)",
 		},
-		"all is well":                      {deployment: makeDeployment(), found: conditions{verified, ready}, want: "True Available: MCP server is ready (1 of 1 instances healthy)"},
-		"the first handshake is under way": {deployment: makeDeployment(), found: conditions{starting}, want: "Unknown Initializing: The first MCP handshake is under way"},
+		"all is well": {
+			deployment: makeDeployment(), found: conditions{verified, ready}, want: "True Available: MCP server is ready (1 of 1 instances healthy)",
+		},
+		"the first handshake is under way": {
+			deployment: makeDeployment(), found: conditions{starting}, want: "Unknown Initializing: The first MCP handshake is under way",
+		},
 		"the server asks for credentials": {
 			deployment: makeDeployment(), found: conditions{asks, ready},
 			want: "True Available: MCP server is ready (1 of 1 instances healthy); it asks callers for credentials, so what it offers is not known",
@@ -67,17 +74,47 @@ func TestReadyFollowsTheTableOfTheCompatibilityAPI(t *testing.T) {
 			deployment: makeDeployment(), found: conditions{unreached, found("Ready", metav1.ConditionFalse, "MCPEndpointUnavailable", engine.ServiceUnreachable)},
 			want: "False MCPEndpointUnavailable: MCP endpoint is not serving a valid MCP protocol: " + engine.ServiceUnreachable,
 		},
-		"the first of several pods is ready":      {deployment: makeDeployment(tooFew), found: conditions{verified, ready}, want: "False DeploymentUnavailable: Waiting for instances to become healthy"},
-		"several pods served, and one still does": {deployment: makeDeployment(tooFew), found: conditions{verified, ready}, stored: ready, want: "True Available: MCP server is ready (1 of 1 instances healthy)"},
-		"pods start":                                    {deployment: makeDeployment(noneReady(progressing)), want: "False DeploymentUnavailable: Waiting for instances to become healthy"},
-		"pods served, and none does any more":           {deployment: makeDeployment(noneReady(progressing)), stored: ready, want: "False DeploymentUnavailable: Waiting for instances to become healthy"},
-		"a quota keeps pods away":                       {deployment: makeDeployment(noneReady(forbidden)), want: "False DeploymentUnavailable: No healthy instances (pod details unavailable): pods \"demo-x\" is forbidden: exceeded quota"},
-		"a rollout is stuck and nobody knows why":       {deployment: makeDeployment(noneReady(stuck)), want: "False DeploymentUnavailable: No healthy instances (pod details unavailable): it made no progress"},
-		"neither progressing nor available nor a word":  {deployment: makeDeployment(noneReady(says("Other", corev1.ConditionTrue, ""))), want: "False DeploymentUnavailable: No healthy instances (pod details unavailable)"},
-		"a pod tells why, in the words of this API":     {deployment: makeDeployment(noneReady(progressing)), reason: "OOMKilled", diagnosis: "Container OOMKilled: exit code 137, restarts: 2; raise spec.resources.limits.memory (pod: p)", want: "False DeploymentUnavailable: Container OOMKilled: exit code 137, restarts: 2 (pod: p)"},
-		"an image cannot be pulled, and a rollout ends": {deployment: makeDeployment(noneReady(stuck)), reason: "ImagePullFailed", diagnosis: `Image pull failed for "x": no (pod: p)`, want: `False DeploymentUnavailable: Image pull failed for "x": no (pod: p)`},
-		"what that API never told follows what it told": {deployment: makeDeployment(noneReady(progressing)), reason: "Unschedulable", diagnosis: "Pod cannot be scheduled: no node (pod: p)", want: "False DeploymentUnavailable: Waiting for instances to become healthy: Pod cannot be scheduled: no node (pod: p)"},
-		"pods could not be read: what was said stands":  {unseen: true, stored: unanswered, want: "False MCPEndpointUnavailable: " + unanswered.Message},
+		"the first of several pods is ready": {
+			deployment: makeDeployment(tooFew), found: conditions{verified, ready},
+			want: "False DeploymentUnavailable: Waiting for instances to become healthy",
+		},
+		"several pods served, and one still does": {
+			deployment: makeDeployment(tooFew), found: conditions{verified, ready}, stored: ready,
+			want: "True Available: MCP server is ready (1 of 1 instances healthy)",
+		},
+		"pods start": {
+			deployment: makeDeployment(noneReady(progressing)), want: "False DeploymentUnavailable: Waiting for instances to become healthy",
+		},
+		"pods served, and none does any more": {
+			deployment: makeDeployment(noneReady(progressing)), stored: ready,
+			want: "False DeploymentUnavailable: Waiting for instances to become healthy",
+		},
+		"a quota keeps pods away": {
+			deployment: makeDeployment(noneReady(forbidden)),
+			want:       "False DeploymentUnavailable: No healthy instances (pod details unavailable): pods \"demo-x\" is forbidden: exceeded quota",
+		},
+		"a rollout is stuck and nobody knows why": {
+			deployment: makeDeployment(noneReady(stuck)),
+			want:       "False DeploymentUnavailable: No healthy instances (pod details unavailable): it made no progress",
+		},
+		"neither progressing nor available nor a word": {
+			deployment: makeDeployment(noneReady(says("Other", corev1.ConditionTrue, ""))),
+			want:       "False DeploymentUnavailable: No healthy instances (pod details unavailable)",
+		},
+		"a pod tells why, in the words of this API": {
+			deployment: makeDeployment(noneReady(progressing)), reason: "OOMKilled",
+			diagnosis: "Container OOMKilled: exit code 137, restarts: 2; raise spec.resources.limits.memory (pod: p)",
+			want:      "False DeploymentUnavailable: Container OOMKilled: exit code 137, restarts: 2 (pod: p)",
+		},
+		"an image cannot be pulled, and a rollout ends": {
+			deployment: makeDeployment(noneReady(stuck)), reason: "ImagePullFailed", diagnosis: `Image pull failed for "x": no (pod: p)`,
+			want: `False DeploymentUnavailable: Image pull failed for "x": no (pod: p)`,
+		},
+		"what that API never told follows what it told": {
+			deployment: makeDeployment(noneReady(progressing)), reason: "Unschedulable", diagnosis: "Pod cannot be scheduled: no node (pod: p)",
+			want: "False DeploymentUnavailable: Waiting for instances to become healthy: Pod cannot be scheduled: no node (pod: p)",
+		},
+		"pods could not be read: what was said stands": {unseen: true, stored: unanswered, want: "False MCPEndpointUnavailable: " + unanswered.Message},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +156,8 @@ func TestAStatusKeepsWhatServesBesideWhatIsWrong(t *testing.T) {
 		return p
 	}
 	serving := written(sigv1alpha1.MCPServerStatus{}, pass(nil, valid, applied, verified, ready))
-	if serving.Address == nil || serving.DeploymentName != "demo" || serving.ServerInfo == nil || serving.ReadyReplicas != 1 || serving.Replicas != 1 || serving.ServiceName != "demo" {
+	if serving.Address == nil || serving.DeploymentName != "demo" || serving.ServerInfo == nil ||
+		serving.ReadyReplicas != 1 || serving.Replicas != 1 || serving.ServiceName != "demo" {
 		t.Fatalf("a server that is ready has the status %+v", serving)
 	}
 	wrong := func(p *engine.Pass) { p.Cause = errors.New("wrong") }
@@ -162,7 +200,8 @@ func TestAProblemThatPassesByItselfChangesNoCondition(t *testing.T) {
 func TestTheStatusHasTheTwoConditionsAndNoOther(t *testing.T) {
 	t.Parallel()
 	foreign := found("Foreign", metav1.ConditionTrue, "X", "y")
-	got := written(sigv1alpha1.MCPServerStatus{Conditions: []metav1.Condition{foreign}}, makePass(makeDeployment(), valid, applied, available, verified, ready))
+	stored := sigv1alpha1.MCPServerStatus{Conditions: []metav1.Condition{foreign}}
+	got := written(stored, makePass(makeDeployment(), valid, applied, available, verified, ready))
 	var types []string
 	for _, c := range got.Conditions {
 		types = append(types, c.Type)
@@ -185,7 +224,7 @@ func TestWhatAStatusStandsForIsReadAgain(t *testing.T) {
 	}
 	withAddress := func(s *sigv1alpha1.MCPServerStatus) { s.Address = &sigv1alpha1.Address{URL: address} }
 	credentials := ready
-	credentials.Message += asksForCredentials
+	credentials.Message += offerUnknown
 	unreachable := unanswered
 	unreachable.Message = engine.NotServingMCP + engine.ServiceUnreachable
 	for name, tt := range map[string]struct {

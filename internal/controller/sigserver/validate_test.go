@@ -52,17 +52,25 @@ func TestWhatTheSchemaLetsPassIsJudged(t *testing.T) {
 		want   string // part of the message; empty: valid
 		late   bool   // judged after references
 	}{
-		"the smallest server":      {func(*sigv1alpha1.MCPServer) {}, "", false},
-		"a name with a dot":        {func(s *sigv1alpha1.MCPServer) { s.Name = "a.b" }, "metadata.name 'a.b' cannot be the name of a Service", false},
-		"a name with a digit":      {func(s *sigv1alpha1.MCPServer) { s.Name = "1a" }, "cannot be the name of a Service", false},
-		"a name of 64 characters":  {func(s *sigv1alpha1.MCPServer) { s.Name = strings.Repeat("a", 64) }, "at most 63 characters", false},
-		"a name of 63 characters":  {func(s *sigv1alpha1.MCPServer) { s.Name = strings.Repeat("a", 63) }, "", false},
-		"a ConfigMap that is nil":  {mounting(emptyDir, sigv1alpha1.StorageSource{Type: "ConfigMap"}), "ConfigMap must be set for storage mount at index 1", false},
-		"a Secret that is nil":     {mounting(sigv1alpha1.StorageSource{Type: "Secret"}), "Secret must be set for storage mount at index 0", false},
-		"a folder that is nil":     {mounting(sigv1alpha1.StorageSource{Type: "EmptyDir"}), "EmptyDir must be set for storage mount at index 0", false},
-		"a ConfigMap without name": {mounting(sigv1alpha1.StorageSource{Type: "ConfigMap", ConfigMap: &corev1.ConfigMapVolumeSource{}}), "ConfigMap name must not be empty for storage mount at index 0", false},
-		"a Secret without name":    {mounting(sigv1alpha1.StorageSource{Type: "Secret", Secret: &corev1.SecretVolumeSource{}}), "Secret name must not be empty for storage mount at index 0", false},
-		"another type":             {mounting(sigv1alpha1.StorageSource{Type: "HostPath"}), "Unsupported storage type 'HostPath' at index 0", false},
+		"the smallest server":     {func(*sigv1alpha1.MCPServer) {}, "", false},
+		"a name with a dot":       {func(s *sigv1alpha1.MCPServer) { s.Name = "a.b" }, "metadata.name 'a.b' cannot be the name of a Service", false},
+		"a name with a digit":     {func(s *sigv1alpha1.MCPServer) { s.Name = "1a" }, "cannot be the name of a Service", false},
+		"a name of 64 characters": {func(s *sigv1alpha1.MCPServer) { s.Name = strings.Repeat("a", 64) }, "at most 63 characters", false},
+		"a name of 63 characters": {func(s *sigv1alpha1.MCPServer) { s.Name = strings.Repeat("a", 63) }, "", false},
+		"a ConfigMap that is nil": {
+			mounting(emptyDir, sigv1alpha1.StorageSource{Type: "ConfigMap"}), "ConfigMap must be set for storage mount at index 1", false,
+		},
+		"a Secret that is nil": {mounting(sigv1alpha1.StorageSource{Type: "Secret"}), "Secret must be set for storage mount at index 0", false},
+		"a folder that is nil": {mounting(sigv1alpha1.StorageSource{Type: "EmptyDir"}), "EmptyDir must be set for storage mount at index 0", false},
+		"a ConfigMap without name": {
+			mounting(sigv1alpha1.StorageSource{Type: "ConfigMap", ConfigMap: &corev1.ConfigMapVolumeSource{}}),
+			"ConfigMap name must not be empty for storage mount at index 0", false,
+		},
+		"a Secret without name": {
+			mounting(sigv1alpha1.StorageSource{Type: "Secret", Secret: &corev1.SecretVolumeSource{}}),
+			"Secret name must not be empty for storage mount at index 0", false,
+		},
+		"another type": {mounting(sigv1alpha1.StorageSource{Type: "HostPath"}), "Unsupported storage type 'HostPath' at index 0", false},
 		"a probe of another host": {
 			probing(sigv1alpha1.Health{LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "169.254.169.254"}}}}),
 			"runtime.health.livenessProbe must not set host", false,
@@ -74,12 +82,20 @@ func TestWhatTheSchemaLetsPassIsJudged(t *testing.T) {
 		"a probe of the pod": {
 			probing(sigv1alpha1.Health{ReadinessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{Exec: &corev1.ExecAction{}}}}), "", false,
 		},
-		"a label key":        {func(s *sigv1alpha1.MCPServer) { s.Spec.ExtraLabels = map[string]string{"a b": "c"} }, "extraLabels key 'a b' is not valid", false},
-		"a label value":      {func(s *sigv1alpha1.MCPServer) { s.Spec.ExtraLabels = map[string]string{"a": "b c"} }, "extraLabels['a'] is not valid", false},
-		"an annotation key":  {func(s *sigv1alpha1.MCPServer) { s.Spec.ExtraAnnotations = map[string]string{"a/b/c": ""} }, "extraAnnotations key 'a/b/c' is not valid", false},
-		"an annotation":      {func(s *sigv1alpha1.MCPServer) { s.Spec.ExtraAnnotations = map[string]string{"Example.com/A": "b c\n"} }, "", false},
-		"a peer of nothing":  {callers(everybody, networkingv1.NetworkPolicyPeer{}), "network.ingressFrom[1]: one of ipBlock", true},
-		"a block and a pod":  {callers(networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}, IPBlock: block("10.0.0.0/8")}), "network.ingressFrom[0]: ipBlock must not be combined", true},
+		"a label key": {
+			func(s *sigv1alpha1.MCPServer) { s.Spec.ExtraLabels = map[string]string{"a b": "c"} }, "extraLabels key 'a b' is not valid", false,
+		},
+		"a label value": {func(s *sigv1alpha1.MCPServer) { s.Spec.ExtraLabels = map[string]string{"a": "b c"} }, "extraLabels['a'] is not valid", false},
+		"an annotation key": {
+			func(s *sigv1alpha1.MCPServer) { s.Spec.ExtraAnnotations = map[string]string{"a/b/c": ""} }, "extraAnnotations key 'a/b/c' is not valid",
+			false,
+		},
+		"an annotation":     {func(s *sigv1alpha1.MCPServer) { s.Spec.ExtraAnnotations = map[string]string{"Example.com/A": "b c\n"} }, "", false},
+		"a peer of nothing": {callers(everybody, networkingv1.NetworkPolicyPeer{}), "network.ingressFrom[1]: one of ipBlock", true},
+		"a block and a pod": {
+			callers(networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}, IPBlock: block("10.0.0.0/8")}),
+			"network.ingressFrom[0]: ipBlock must not be combined", true,
+		},
 		"an empty block":     {destination(networkingv1.IPBlock{}), "network.egressTo[1].ipBlock.cidr must not be empty", true},
 		"an address":         {destination(networkingv1.IPBlock{CIDR: "10.0.0.1"}), "network.egressTo[1].ipBlock.cidr '10.0.0.1' is not a valid CIDR", true},
 		"a wrong exception":  {destination(*block("10.0.0.0/8", "10.1.0.0/16", "x")), "network.egressTo[1].ipBlock.except[1] 'x' is not a valid CIDR", true},
@@ -124,7 +140,10 @@ func TestMessagesAboutReferencesBeginAsScriptsKnowThem(t *testing.T) {
 		s.Spec.Config.Env = []corev1.EnvVar{
 			{Name: "PLAIN", Value: "x"},
 			{Name: "V", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: object("s"), Key: "t"}}},
-			{Name: "W", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: object("c"), Key: "u", Optional: new(true)}}},
+			{
+				Name:      "W",
+				ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: object("c"), Key: "u", Optional: new(true)}},
+			},
 		}
 	})
 	want := []engine.Reference{

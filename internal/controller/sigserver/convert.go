@@ -66,6 +66,9 @@ func statusOf(server *sigv1alpha1.MCPServer) mcpv1alpha1.MCPServerStatus {
 	applied := metav1.Condition{
 		Type: mcpv1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: mcpv1alpha1.ReasonApplied, ObservedGeneration: told.ObservedGeneration,
 	}
+	if accepted.Status == metav1.ConditionFalse { // what was refused was not applied: the children are of an older generation
+		applied.ObservedGeneration = max(0, told.ObservedGeneration-1)
+	}
 	if strings.HasPrefix(ready.Message, engine.FailedToReconcile) {
 		applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonApplyFailed, ready.Message
 	}

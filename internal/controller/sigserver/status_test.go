@@ -247,6 +247,9 @@ func TestWhatAStatusStandsForIsReadAgain(t *testing.T) {
 			if got := string(c.Status) + " " + c.Reason; got != want {
 				t.Errorf("%s: %s is %q, want %q", name, conditionType, got, want)
 			}
+			if refused := strings.HasPrefix(name, "refused"); conditionType == "Applied" && c.Reason != "" && (c.ObservedGeneration == 2) == refused {
+				t.Errorf("%s: applied is the generation %d", name, c.ObservedGeneration)
+			}
 			if conditionType == "Verified" && c.ObservedGeneration != tt.verifiedGeneration {
 				t.Errorf("%s: verified is the generation %d, want %d", name, c.ObservedGeneration, tt.verifiedGeneration)
 			}

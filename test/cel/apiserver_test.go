@@ -95,7 +95,9 @@ func prepare(ctx context.Context) error {
 	other := &sigv1alpha1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Name: subject, Namespace: namespace},
 		Spec: sigv1alpha1.MCPServerSpec{
-			Source: sigv1alpha1.Source{Type: sigv1alpha1.SourceContainerImage, ContainerImage: &sigv1alpha1.ContainerImage{Ref: "registry.example.com/server:1"}},
+			Source: sigv1alpha1.Source{
+				Type: sigv1alpha1.SourceContainerImage, ContainerImage: &sigv1alpha1.ContainerImage{Ref: "registry.example.com/server:1"},
+			},
 			Config: sigv1alpha1.Config{Port: 8080},
 		},
 	}

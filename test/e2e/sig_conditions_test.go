@@ -101,7 +101,9 @@ func TestEachFailureOfAPodIsToldInTheWordsOfTheCompatibilityAPI(t *testing.T) {
 			[]string{"Waiting for instances to become healthy: Container not passing health checks", "spec.config.port", "(pod: unhealthy-"},
 		},
 		"nowhere": {
-			runtime(sigv1alpha1.Runtime{Resources: &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4000")}}}),
+			runtime(sigv1alpha1.Runtime{Resources: &corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4000")},
+			}}),
 			[]string{"Waiting for instances to become healthy: Pod cannot be scheduled", "(pod: nowhere-"},
 		},
 	}

@@ -15,7 +15,9 @@ func (f *fixture) sigServer(name string) *sigv1alpha1.MCPServer {
 	return &sigv1alpha1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
 		Spec: sigv1alpha1.MCPServerSpec{
-			Source: sigv1alpha1.Source{Type: sigv1alpha1.SourceContainerImage, ContainerImage: &sigv1alpha1.ContainerImage{Ref: "registry.example.com/server:1"}},
+			Source: sigv1alpha1.Source{
+				Type: sigv1alpha1.SourceContainerImage, ContainerImage: &sigv1alpha1.ContainerImage{Ref: "registry.example.com/server:1"},
+			},
 			Config: sigv1alpha1.Config{Port: 8080},
 		},
 	}

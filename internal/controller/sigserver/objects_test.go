@@ -15,7 +15,9 @@ func makeServer(changes ...func(*sigv1alpha1.MCPServer)) *sigv1alpha1.MCPServer 
 	server := &sigv1alpha1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "team", UID: "uid-demo", Generation: 2, ResourceVersion: "7"},
 		Spec: sigv1alpha1.MCPServerSpec{
-			Source: sigv1alpha1.Source{Type: sigv1alpha1.SourceContainerImage, ContainerImage: &sigv1alpha1.ContainerImage{Ref: "registry.example.com/server:1"}},
+			Source: sigv1alpha1.Source{
+				Type: sigv1alpha1.SourceContainerImage, ContainerImage: &sigv1alpha1.ContainerImage{Ref: "registry.example.com/server:1"},
+			},
 			Config: sigv1alpha1.Config{Port: 8080, Path: "/mcp"},
 		},
 	}

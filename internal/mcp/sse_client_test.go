@@ -135,12 +135,14 @@ func TestABadServerWithSSEGetsAStableVerdict(t *testing.T) {
 		says    string
 	}{
 		"the newer transport": {
-			mcptest.Legacy(mcptest.Script{"GET": func(w http.ResponseWriter, _ mcptest.Call) { w.WriteHeader(405) }}), mcp.Limits{},
+			mcptest.Legacy(mcptest.Script{"GET": func(w http.ResponseWriter, _ mcptest.Call) { w.WriteHeader(405) }}),
+			mcp.Limits{},
 			mcp.MethodNotAllowed, "set spec.transport to StreamableHTTP",
 		},
 		"nothing there": {status(404), mcp.Limits{}, mcp.NotFound, "There is nothing at path /mcp"},
 		"a web page": {
-			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { mcptest.Raw(w, 200, "text/html", mcptest.Canary) }), mcp.Limits{},
+			http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { mcptest.Raw(w, 200, "text/html", mcptest.Canary) }),
+			mcp.Limits{},
 			mcp.NotMCP, "it is not an event stream",
 		},
 		"forbidden":                  {status(403), mcp.Limits{}, mcp.Forbidden, "whatever the Host header says"},
@@ -151,7 +153,8 @@ func TestABadServerWithSSEGetsAStableVerdict(t *testing.T) {
 		"an empty stream":            {begins(""), mcp.Limits{}, mcp.NotMCP, "does not begin with an endpoint event"},
 		"an endpoint that is no URL": {begins("event: endpoint\ndata: http://a b/\x01\n\n"), mcp.Limits{}, mcp.NotMCP, "does not begin with an endpoint event"},
 		"an endpoint without end": {
-			begins("event: endpoint\ndata: /" + strings.Repeat("a", 1<<16)), mcp.Limits{EventBytes: 1 << 10},
+			begins("event: endpoint\ndata: /" + strings.Repeat("a", 1<<16)),
+			mcp.Limits{EventBytes: 1 << 10},
 			mcp.TooLarge, "larger than 1024 bytes",
 		},
 		"a stream that ends":          {begins("event: endpoint\ndata: /post\n\n"), mcp.Limits{}, mcp.NotMCP, "ended without a response"},
@@ -162,11 +165,13 @@ func TestABadServerWithSSEGetsAStableVerdict(t *testing.T) {
 			mcptest.Result(w, call, `{"x":"`+strings.Repeat("a", 1<<12)+`"}`)
 		}}}, mcp.Limits{EventBytes: 1 << 10}, mcp.TooLarge, "an event larger than 1024 bytes"},
 		"too many events": {
-			begins("event: endpoint\ndata: /post\n\n" + strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n\n", 20)), mcp.Limits{Events: 10},
+			begins("event: endpoint\ndata: /post\n\n" + strings.Repeat("data: {\"jsonrpc\":\"2.0\",\"method\":\"a\"}\n\n", 20)),
+			mcp.Limits{Events: 10},
 			mcp.TooLarge, "more than 10 events",
 		},
 		"more than may be sent in all": {
-			begins("event: endpoint\ndata: /post\n\n" + strings.Repeat(": "+strings.Repeat("a", 1<<10)+"\n\n", 1<<8)), mcp.Limits{TotalBytes: 1 << 16},
+			begins("event: endpoint\ndata: /post\n\n" + strings.Repeat(": "+strings.Repeat("a", 1<<10)+"\n\n", 1<<8)),
+			mcp.Limits{TotalBytes: 1 << 16},
 			mcp.TooLarge, "in total",
 		},
 	} {

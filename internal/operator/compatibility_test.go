@@ -65,10 +65,10 @@ func (w *gateWorld) step(what string, running bool) time.Duration {
 	return after
 }
 
-func makeCRD(version string, served bool) *apiextensionsv1.CustomResourceDefinition {
+func makeCRD(version string) *apiextensionsv1.CustomResourceDefinition {
 	return &apiextensionsv1.CustomResourceDefinition{
 		ObjectMeta: metav1.ObjectMeta{Name: compatibilityCRD},
-		Spec:       apiextensionsv1.CustomResourceDefinitionSpec{Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: served}}},
+		Spec:       apiextensionsv1.CustomResourceDefinitionSpec{Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: true}}},
 		Status: apiextensionsv1.CustomResourceDefinitionStatus{Conditions: []apiextensionsv1.CustomResourceDefinitionCondition{
 			{Type: apiextensionsv1.Established, Status: apiextensionsv1.ConditionTrue},
 		}},
@@ -87,7 +87,7 @@ func TestTheCompatibilityControllerRunsWhileItsVersionIsServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := makeGate(t)
 		w.step("there is no CRD", false)
-		crd := makeCRD("v1alpha1", true)
+		crd := makeCRD("v1alpha1")
 		if err := w.client.Create(t.Context(), crd); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +109,7 @@ func TestTheCompatibilityControllerRunsWhileItsVersionIsServed(t *testing.T) {
 func TestAnotherVersionOfTheCompatibilityAPIStartsNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		makeGate(t, makeCRD("v1beta1", true)).step("v1beta1 alone", false)
+		makeGate(t, makeCRD("v1beta1")).step("v1beta1 alone", false)
 	})
 }
 
@@ -117,7 +117,7 @@ func TestTheCompatibilityControllerStaysAwayWhileTheOtherOperatorActsAndTakesOve
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lease := makeLease("their-pod")
-		w := makeGate(t, makeCRD("v1alpha1", true), lease)
+		w := makeGate(t, makeCRD("v1alpha1"), lease)
 		if after := w.step("it holds its lease", false); after != 15*time.Second {
 			t.Errorf("it looks again after %s, the lease lasts 15 s", after)
 		}
@@ -128,7 +128,7 @@ func TestTheCompatibilityControllerStaysAwayWhileTheOtherOperatorActsAndTakesOve
 			t.Error("it does not say why it stays away")
 		}
 		for range 3 {
-			time.Sleep(10 * time.Second)
+			<-time.After(10 * time.Second)
 			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
 			if err := w.client.Update(t.Context(), lease); err != nil {
 				t.Fatal(err)
@@ -138,7 +138,7 @@ func TestTheCompatibilityControllerStaysAwayWhileTheOtherOperatorActsAndTakesOve
 		if len(w.events.Events) != 0 {
 			t.Errorf("it says so again: %s", <-w.events.Events)
 		}
-		time.Sleep(15*time.Second + time.Nanosecond)
+		<-time.After(15*time.Second + time.Nanosecond)
 		w.step("the lease ran out", true)
 
 		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
@@ -158,7 +158,7 @@ func TestTheCompatibilityControllerStaysAwayWhileTheOtherOperatorActsAndTakesOve
 func TestAControllerThatEndsByItselfIsStartedAgainLaterAndLater(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := makeGate(t, makeCRD("v1alpha1", true))
+		w := makeGate(t, makeCRD("v1alpha1"))
 		w.step("the CRD is there", true)
 		for _, pause := range []time.Duration{2 * time.Second, 4 * time.Second} {
 			w.fail <- errors.New("no cache")
@@ -166,7 +166,7 @@ func TestAControllerThatEndsByItselfIsStartedAgainLaterAndLater(t *testing.T) {
 			if after := w.step("it ended", false); after != pause {
 				t.Errorf("it starts again after %s, want %s", after, pause)
 			}
-			time.Sleep(pause)
+			<-time.After(pause)
 			w.step("the pause is over", true)
 		}
 		w.stop()

@@ -73,10 +73,18 @@ build: ## Build the manager into bin/
 images: ## Build all image archives; load them if the local cluster is up
 	$(DEVCLUSTER) images
 
+.PHONY: install-manifest
+install-manifest: ## Write everything into one file to apply, dist/install.yaml, and what is optional beside it
+	mkdir -p dist
+	$(KUBECTL) kustomize config/default > dist/install.yaml
+	$(KUBECTL) kustomize config/default-with-webhook > dist/install-with-webhook.yaml
+	$(KUBECTL) kustomize config/crds-sig > dist/install-crds-sig.yaml
+
 .PHONY: generate
 generate: ## Regenerate deep copies, CRDs, typed clients and apply configurations
 	$(TOOL) controller-gen object paths=./api/...
 	$(TOOL) controller-gen crd paths=./api/v1alpha1 output:crd:dir=config/crds
+	$(TOOL) controller-gen crd paths=./api/sig/v1alpha1 output:crd:dir=config/crds-sig
 	rm -rf client/applyconfiguration client/clientset
 	$(TOOL) applyconfiguration-gen --output-dir=client/applyconfiguration \
 		--output-pkg=$(MODULE)/client/applyconfiguration $(MODULE)/api/v1alpha1

@@ -72,6 +72,9 @@ func TestKindsHaveTheSameFiles(t *testing.T) {
 		}
 	}
 	for kind, have := range kinds {
+		if slices.Contains(have, "dialect.go") {
+			continue // what the engine runs has no phases of its own
+		}
 		for _, file := range want {
 			if !slices.Contains(have, file) {
 				t.Errorf("%s has no %s: each kind has %s", kind, file, strings.Join(want, ", "))

@@ -28,7 +28,9 @@ import (
 )
 
 const (
-	// FieldManager is the one field owner of everything that the operator writes.
+	// FieldManager is the one field owner of everything that the operator writes for objects of our own API. Those of another have
+	// another one: were they the same, an object that appears between looking and writing, made for the other, would be taken away
+	// from it instead of being a conflict.
 	FieldManager = "mcp-operator"
 
 	// AnnotationHash holds the hash of the bytes that were applied.
@@ -39,6 +41,7 @@ const (
 type Applier struct {
 	client    client.Client
 	reader    client.Reader
+	manager   string
 	converter managedfields.TypeConverter
 
 	mu      sync.Mutex
@@ -53,11 +56,11 @@ type settled struct {
 	resourceVersion, hash string
 }
 
-// New returns an Applier that writes and reads caches through c. ConfigMaps are cached as metadata only, so their content
-// is read through reader, and only after they changed.
-func New(c client.Client, reader client.Reader) *Applier {
+// New returns an Applier that writes, as the field manager of that name, and reads caches through c. ConfigMaps are cached as metadata
+// only, so their content is read through reader, and only after they changed.
+func New(c client.Client, reader client.Reader, manager string) *Applier {
 	return &Applier{
-		client: c, reader: reader,
+		client: c, reader: reader, manager: manager,
 		converter: clientapply.NewTypeConverter(c.Scheme()),
 		settled:   map[client.ObjectKey]settled{},
 		corrected: map[string]correction{},
@@ -66,37 +69,84 @@ func New(c client.Client, reader client.Reader) *Applier {
 
 // Apply makes desired so, as a child of owner. It returns an *OwnershipConflictError if an object of that name belongs to
 // somebody else, a *TerminatingError if one is being deleted, and a *FieldConflictError if somebody else changes it again and again.
-func (a *Applier) Apply(ctx context.Context, owner, desired client.Object) error {
+func (a *Applier) Apply(ctx context.Context, owner, desired client.Object) (Change, error) {
 	content, hash, err := a.encode(owner, desired)
 	if err != nil {
-		return err
+		return Unchanged, err
 	}
 	live, asIs, err := a.current(ctx, desired, hash)
 	if err != nil || asIs {
-		return err
+		return Unchanged, err
 	}
 	if live == nil {
-		return a.create(ctx, desired, content, hash)
+		return Created, a.create(ctx, desired, content, hash)
 	}
 	if err := a.own(ctx, owner, live); err != nil {
+		return Unchanged, err
+	}
+	switch live.GetAnnotations()[AnnotationHash] {
+	case hash:
+		done, err := a.asAsked(content, live, hash)
+		if done || err != nil {
+			return Unchanged, err
+		}
+	case "":
+		if err := a.takeOver(ctx, live); err != nil {
+			return Unchanged, err
+		}
+	}
+	return Updated, a.correct(ctx, desired, content, hash, live)
+}
+
+// Change is what applying an object did.
+type Change int
+
+// The changes.
+const (
+	Unchanged Change = iota
+	Created
+	Updated
+)
+
+// Claim returns the error that Apply would give if somebody else has an object of desired's name, and writes nothing.
+func (a *Applier) Claim(ctx context.Context, owner, desired client.Object) error {
+	gvk, err := apiutil.GVKForObject(desired, a.client.Scheme())
+	if err != nil {
+		return fmt.Errorf("kind of %T: %w", desired, err)
+	}
+	live := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
+	err = a.client.Get(ctx, client.ObjectKeyFromObject(desired), live)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(desired), err)
+	}
+	ref, err := controllerReference(owner, a.client.Scheme())
+	if err != nil {
 		return err
 	}
-	if live.GetAnnotations()[AnnotationHash] == hash {
-		same, err := a.same(content, live)
-		if err != nil {
-			return err
-		}
-		if same {
-			a.remember(live, hash)
-			return nil
-		}
-		if futile, err := a.dispute(content, live); futile || err != nil {
-			return err
-		}
+	return conflict(live, gvk.Kind, ref)
+}
+
+// asAsked says whether nothing is to be done: the object is as asked, or correcting it was in vain.
+func (a *Applier) asAsked(content *unstructured.Unstructured, live client.Object, hash string) (bool, error) {
+	same, err := a.same(content, live)
+	if err != nil {
+		return false, err
 	}
+	if same {
+		a.remember(live, hash)
+		return true, nil
+	}
+	return a.dispute(content, live)
+}
+
+// correct applies content over the live object.
+func (a *Applier) correct(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, live client.Object) error {
 	// The UID makes the API server refuse, should the object have been replaced by a foreign one meanwhile.
 	content.SetUID(live.GetUID())
-	err = a.patch(ctx, desired, content, hash, client.ForceOwnership)
+	err := a.patch(ctx, desired, content, hash, client.ForceOwnership)
 	if !apierrors.IsInvalid(err) {
 		return err
 	}
@@ -262,7 +312,7 @@ func (a *Applier) create(ctx context.Context, desired client.Object, content *un
 	created := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	created.SetOwnerReferences(content.GetOwnerReferences())
 	created.SetAnnotations(content.GetAnnotations())
-	if err := a.client.Create(ctx, created, client.FieldOwner(FieldManager), client.DisableReadYourWritesConsistency); err != nil {
+	if err := a.client.Create(ctx, created, client.FieldOwner(a.manager), client.DisableReadYourWritesConsistency); err != nil {
 		return fmt.Errorf("create %s %q: %w", content.GetKind(), content.GetName(), err)
 	}
 	a.remember(created, hash)
@@ -274,7 +324,7 @@ func (a *Applier) patch(ctx context.Context, desired client.Object, content *uns
 	if err != nil {
 		return fmt.Errorf("encode %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
-	opts = append(opts, client.FieldOwner(FieldManager))
+	opts = append(opts, client.FieldOwner(a.manager))
 	if isUncached(desired) {
 		// Its cache holds metadata only; to wait for it here would start a second one with all content.
 		opts = append(opts, client.DisableReadYourWritesConsistency)

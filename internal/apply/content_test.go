@@ -59,7 +59,7 @@ func TestNullsAreDroppedWhereverTheyAre(t *testing.T) {
 func TestAnObjectBearsTheHashOfWhatWasApplied(t *testing.T) {
 	t.Parallel()
 	w := makeWorld(t)
-	if err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment()); err != nil {
+	if _, err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment()); err != nil {
 		t.Fatal(err)
 	}
 	first := w.writes[0]
@@ -69,7 +69,7 @@ func TestAnObjectBearsTheHashOfWhatWasApplied(t *testing.T) {
 	step := func(what string, desired *appsv1.Deployment, want ...string) {
 		t.Helper()
 		w.writes = nil
-		if err := w.applier.Apply(t.Context(), makeOwner(), desired); err != nil {
+		if _, err := w.applier.Apply(t.Context(), makeOwner(), desired); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if diff := cmp.Diff(want, w.verbs()); diff != "" {
@@ -112,7 +112,7 @@ func TestAForcedApplyNamesTheObjectThatWasSeen(t *testing.T) {
 		{APIVersion: "mcp.operator/v1alpha1", Kind: "MCPServer", Name: "demo", UID: "uid-demo", Controller: new(true)},
 	}
 	w := makeWorld(t, live)
-	if err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment()); err != nil {
+	if _, err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment()); err != nil {
 		t.Fatal(err)
 	}
 	var sent appsv1.Deployment

@@ -20,6 +20,24 @@ type OwnershipConflictError struct{ Message string }
 // Error returns the message.
 func (e *OwnershipConflictError) Error() string { return e.Message }
 
+// ConflictError says of an OwnershipConflictError, which it wraps, what it is about.
+type ConflictError struct {
+	// Resource and Kind are the object in the way.
+	Resource client.ObjectKey
+	Kind     string
+
+	// Owner is the kind and name of its controller; empty if it has none.
+	Owner string
+
+	err *OwnershipConflictError
+}
+
+// Error returns the message.
+func (c *ConflictError) Error() string { return c.err.Message }
+
+// Unwrap returns the *OwnershipConflictError.
+func (c *ConflictError) Unwrap() error { return c.err }
+
 // IsOwnershipConflict says whether err is, or wraps, an *OwnershipConflictError.
 func IsOwnershipConflict(err error) bool {
 	var conflict *OwnershipConflictError
@@ -51,20 +69,32 @@ func (a *Applier) own(ctx context.Context, owner, live client.Object) error {
 	if err != nil {
 		return fmt.Errorf("kind of %T: %w", live, err)
 	}
+	if err := conflict(live, gvk.Kind, ref); err != nil {
+		return err
+	}
 	name := client.ObjectKeyFromObject(live)
 	controller := metav1.GetControllerOf(live)
 	switch {
-	case controller == nil:
-		return &OwnershipConflictError{fmt.Sprintf(
-			"resource %s exists but has no controller owner; this %s is not touched: delete it, or give the %s another name", name, gvk.Kind, ref.Kind)}
-	case controller.UID != ref.UID && !isPredecessor(*controller, ref):
-		return &OwnershipConflictError{fmt.Sprintf(
-			"resource %s is owned by %s/%s (UID: %s), cannot be managed by %s %s; this %s is not touched",
-			name, controller.Kind, controller.Name, controller.UID, ref.Kind, ref.Name, gvk.Kind)}
 	case !live.GetDeletionTimestamp().IsZero():
 		return &TerminatingError{fmt.Sprintf("%s %s is being deleted and will be created again when it is gone", gvk.Kind, name)}
 	case controller.UID != ref.UID:
 		return a.adopt(ctx, live, ref)
+	}
+	return nil
+}
+
+// conflict returns a *ConflictError if live belongs to somebody else than ref.
+func conflict(live client.Object, kind string, ref metav1.OwnerReference) error {
+	name := client.ObjectKeyFromObject(live)
+	controller := metav1.GetControllerOf(live)
+	switch {
+	case controller == nil:
+		return &ConflictError{Resource: name, Kind: kind, err: &OwnershipConflictError{fmt.Sprintf(
+			"resource %s exists but has no controller owner; this %s is not touched: delete it, or give the %s another name", name, kind, ref.Kind)}}
+	case controller.UID != ref.UID && !isPredecessor(*controller, ref):
+		return &ConflictError{Resource: name, Kind: kind, Owner: controller.Kind + "/" + controller.Name, err: &OwnershipConflictError{fmt.Sprintf(
+			"resource %s is owned by %s/%s (UID: %s), cannot be managed by %s %s; this %s is not touched",
+			name, controller.Kind, controller.Name, controller.UID, ref.Kind, ref.Name, kind)}}
 	}
 	return nil
 }
@@ -92,7 +122,7 @@ func (a *Applier) adopt(ctx context.Context, live client.Object, ref metav1.Owne
 	if err != nil {
 		return fmt.Errorf("encode owner reference: %w", err)
 	}
-	opts := []client.PatchOption{client.FieldOwner(FieldManager)}
+	opts := []client.PatchOption{client.FieldOwner(a.manager)}
 	if isUncached(live) {
 		opts = append(opts, client.DisableReadYourWritesConsistency)
 	}

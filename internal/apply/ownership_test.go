@@ -84,7 +84,7 @@ func TestOnlyWhatIsOursOrAnOrphanOfOursIsWritten(t *testing.T) {
 			if tt.live != nil {
 				w = makeWorld(t, tt.live)
 			}
-			err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment())
+			_, err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment())
 			got := map[bool]string{true: conflict}[IsOwnershipConflict(err)]
 			if _, ok := errors.AsType[*TerminatingError](err); ok {
 				got = terminating
@@ -115,7 +115,7 @@ func TestAnOrphanIsAdoptedOnlyAsItWasSeen(t *testing.T) {
 		{APIVersion: "mcp.operator/v1alpha1", Kind: "MCPServer", Name: "demo", UID: "uid-before", Controller: new(true)},
 	}
 	w := makeWorld(t, live)
-	if err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment()); err != nil {
+	if _, err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment()); err != nil {
 		t.Fatal(err)
 	}
 	const want = `{"metadata":{"ownerReferences":[{"apiVersion":"mcp.operator/v1alpha1","kind":"MCPServer","name":"demo",` +
@@ -129,7 +129,7 @@ func TestAConfigMapIsCreatedAndNeverAppliedOverOneThatAppearedMeanwhile(t *testi
 	t.Parallel()
 	desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "demo-config", Namespace: "team"}, Data: map[string]string{"a": "1"}}
 	w := makeWorld(t)
-	if err := w.applier.Apply(t.Context(), makeOwner(), desired); err != nil {
+	if _, err := w.applier.Apply(t.Context(), makeOwner(), desired); err != nil {
 		t.Fatal(err)
 	}
 	if got := w.writes[0]; got.verb != "create" || got.owner != FieldManager {
@@ -147,7 +147,7 @@ func TestAConfigMapIsCreatedAndNeverAppliedOverOneThatAppearedMeanwhile(t *testi
 	w = makeWorld(t)
 	exists := apierrors.NewAlreadyExists(schema.GroupResource{Resource: "configmaps"}, "demo-config")
 	w.refuse = func(write) error { return exists }
-	if err := w.applier.Apply(t.Context(), makeOwner(), desired); !errors.Is(err, exists) {
+	if _, err := w.applier.Apply(t.Context(), makeOwner(), desired); !errors.Is(err, exists) {
 		t.Errorf("error %v, want %v", err, exists)
 	}
 	if diff := cmp.Diff([]string{"create"}, w.verbs()); diff != "" {
@@ -162,7 +162,7 @@ func TestAConfigMapIsReadAgainOnlyAfterItChanged(t *testing.T) {
 	step := func(what string, wantReads int, wantWrites ...string) {
 		t.Helper()
 		w.writes, w.contentReads = nil, 0
-		if err := w.applier.Apply(t.Context(), makeOwner(), desired); err != nil {
+		if _, err := w.applier.Apply(t.Context(), makeOwner(), desired); err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 		if diff := cmp.Diff(wantWrites, w.verbs()); diff != "" || w.contentReads != wantReads {

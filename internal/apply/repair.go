@@ -30,7 +30,7 @@ func (a *Applier) repairPorts(ctx context.Context, content *unstructured.Unstruc
 	if err != nil {
 		return false, fmt.Errorf("encode ports of %s %q: %w", content.GetKind(), content.GetName(), err)
 	}
-	if err := a.client.Patch(ctx, live, client.RawPatch(types.StrategicMergePatchType, raw), client.FieldOwner(FieldManager)); err != nil {
+	if err := a.client.Patch(ctx, live, client.RawPatch(types.StrategicMergePatchType, raw), client.FieldOwner(a.manager)); err != nil {
 		return false, fmt.Errorf("mend ports of %s %q: %w", content.GetKind(), content.GetName(), err)
 	}
 	return true, nil

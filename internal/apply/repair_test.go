@@ -120,7 +120,7 @@ func TestWhatTheAPIServerFindsInvalidIsMendedWhereItsPortsDiffer(t *testing.T) {
 				}
 				return nil
 			}
-			err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment())
+			_, err := w.applier.Apply(t.Context(), makeOwner(), makeDeployment())
 			if (err == nil) != (tt.err == nil) || !errors.Is(err, tt.err) {
 				t.Errorf("error %v, want %v", err, tt.err)
 			}

@@ -46,7 +46,8 @@ func makeWorld(t *testing.T, objects ...client.Object) *world {
 	}
 	w := &world{t: t}
 	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
-	w.applier = New(interceptor.NewClient(w.Client.(client.WithWatch), w.recorder()), &reader{w}) //nolint:forcetypeassert // the fake client is one
+	watching := w.Client.(client.WithWatch) //nolint:forcetypeassert // the fake client is one
+	w.applier = New(interceptor.NewClient(watching, w.recorder()), &reader{w}, FieldManager)
 	return w
 }
 

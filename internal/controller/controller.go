@@ -9,8 +9,8 @@ import (
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
-	"github.com/mcp-operator/mcp-operator/internal/controller/mcpserver"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/engine"
 )
 
 // Labels.
@@ -25,10 +25,10 @@ const (
 
 // Values of the label "phase" of the histogram mcpserver_reconcile_phase_duration_seconds.
 const (
-	ReconcilePhaseValidation    = mcpserver.PhaseValidation
-	ReconcilePhaseDeployment    = mcpserver.PhaseDeployment
-	ReconcilePhaseService       = mcpserver.PhaseService
-	ReconcilePhaseNetworkPolicy = mcpserver.PhaseNetworkPolicy
+	ReconcilePhaseValidation    = engine.PhaseValidation
+	ReconcilePhaseDeployment    = engine.PhaseDeployment
+	ReconcilePhaseService       = engine.PhaseService
+	ReconcilePhaseNetworkPolicy = engine.PhaseNetworkPolicy
 )
 
 // Condition types, and their reasons.
@@ -52,18 +52,18 @@ const (
 
 // The kubelet's reasons that the diagnosis knows.
 const (
-	WaitingReasonImagePullBackOff           = mcpserver.WaitingImagePullBackOff
-	WaitingReasonErrImagePull               = mcpserver.WaitingErrImagePull
-	WaitingReasonCrashLoopBackOff           = mcpserver.WaitingCrashLoopBackOff
-	WaitingReasonCreateContainerConfigError = mcpserver.WaitingCreateContainerConfigError
-	TerminatedReasonOOMKilled               = mcpserver.TerminatedOOMKilled
+	WaitingReasonImagePullBackOff           = engine.WaitingImagePullBackOff
+	WaitingReasonErrImagePull               = engine.WaitingErrImagePull
+	WaitingReasonCrashLoopBackOff           = engine.WaitingCrashLoopBackOff
+	WaitingReasonCreateContainerConfigError = engine.WaitingCreateContainerConfigError
+	TerminatedReasonOOMKilled               = engine.TerminatedOOMKilled
 )
 
 const (
 	// EventReasonCapabilityChanged is the reason of the event that tells that a server offers something else than before.
-	EventReasonCapabilityChanged = mcpserver.EventCapabilityChanged
+	EventReasonCapabilityChanged = engine.EventCapabilityChanged
 	// MetricReasonReconcileError is the value of the label "reason" of the counters of failed children.
-	MetricReasonReconcileError = mcpserver.MetricReasonReconcileError
+	MetricReasonReconcileError = engine.MetricReasonReconcileError
 )
 
 var (
@@ -71,21 +71,21 @@ var (
 	ErrNilMap = errors.New("destination map not initialized")
 
 	// MCPClientVersion is the version told in the MCP handshake. It is that of the build; to set it here changes nothing.
-	MCPClientVersion = mcpserver.ClientVersion
+	MCPClientVersion = engine.ClientVersion
 )
 
 type (
 	// MCPServerReconciler reconciles MCPServers.
-	MCPServerReconciler = mcpserver.Reconciler
+	MCPServerReconciler = engine.Reconciler
 	// OwnershipConflictError says that an object of a child's name belongs to somebody else.
 	OwnershipConflictError = apply.OwnershipConflictError
 	// ValidationError says that a specification has to be corrected by its author.
-	ValidationError = mcpserver.ValidationError
+	ValidationError = engine.ValidationError
 )
 
 // CacheOptions returns the cache options of a manager that runs the controller: Pods are restricted, by the API server, to
 // those that carry LabelKeyMCPServer, and trimmed to what is read of them.
-func CacheOptions() (cache.Options, error) { return mcpserver.CacheOptions() }
+func CacheOptions() (cache.Options, error) { return engine.CacheOptions() }
 
 // IsOwnershipConflict says whether err is, or wraps, an *OwnershipConflictError.
 func IsOwnershipConflict(err error) bool { return apply.IsOwnershipConflict(err) }

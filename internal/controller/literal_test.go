@@ -177,7 +177,7 @@ func TestAForeignDeploymentIsNotTouched(t *testing.T) {
 	foreign := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "team"}, Status: appsv1.DeploymentStatus{ReadyReplicas: 1}}
 	w := makeWorld(t, makeServer(), foreign)
 	server, result, writes := w.pass()
-	wrote(t, writes, "apply NetworkPolicy demo", "status MCPServer demo")
+	wrote(t, writes, "status MCPServer demo")
 	is(t, server, mcpv1alpha1.ConditionApplied, metav1.ConditionFalse, mcpv1alpha1.ReasonOwnershipConflict,
 		"Failed to reconcile Deployment: resource team/demo exists but has no controller owner")
 	is(t, server, controller.ConditionTypeReady, metav1.ConditionFalse, controller.ReasonDeploymentUnavailable, "exists but has no controller owner")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
 	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -26,8 +27,13 @@ type admission struct {
 	rules      *cel.Validator
 }
 
-var loadAdmission = sync.OnceValues(func() (*admission, error) {
-	raw, err := os.ReadFile("../../config/crds/mcp.operator_mcpservers.yaml")
+var (
+	ownAdmission = sync.OnceValues(func() (*admission, error) { return loadAdmission("../../config/crds/mcp.operator_mcpservers.yaml") })
+	sigAdmission = sync.OnceValues(func() (*admission, error) { return loadAdmission("../../config/crds-sig/mcp.x-k8s.io_mcpservers.yaml") })
+)
+
+func loadAdmission(crdFile string) (*admission, error) {
+	raw, err := os.ReadFile(crdFile)
 	if err != nil {
 		return nil, err
 	}
@@ -49,12 +55,19 @@ var loadAdmission = sync.OnceValues(func() (*admission, error) {
 		return nil, err
 	}
 	return &admission{structural: structural, schema: validator, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
-})
+}
 
 // admit returns the server as the API server would store it, or why it would refuse it.
 func admit(t *testing.T, server *mcpv1alpha1.MCPServer) (*mcpv1alpha1.MCPServer, error) {
 	t.Helper()
-	a, err := loadAdmission()
+	stored := &mcpv1alpha1.MCPServer{}
+	return stored, store(t, ownAdmission, server, stored)
+}
+
+// store fills stored with what the API server would store of server, or returns why it would refuse it.
+func store(t *testing.T, load func() (*admission, error), server, stored client.Object) error {
+	t.Helper()
+	a, err := load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,11 +80,10 @@ func admit(t *testing.T, server *mcpv1alpha1.MCPServer) (*mcpv1alpha1.MCPServer,
 	problems := validation.ValidateCustomResource(nil, fields, a.schema)
 	broken, _ := a.rules.Validate(context.Background(), nil, a.structural, fields, nil, celconfig.RuntimeCELCostBudget)
 	if err := append(problems, broken...).ToAggregate(); err != nil {
-		return nil, err
+		return err
 	}
-	stored := &mcpv1alpha1.MCPServer{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, stored); err != nil {
 		t.Fatal(err)
 	}
-	return stored, nil
+	return nil
 }

@@ -31,19 +31,20 @@ func secretVolumeName(secret string) string {
 	return "secret-" + hex.EncodeToString(sum[:8])
 }
 
-// ServiceDNSName is the DNS name of a server's Service. The certificate of a server that speaks HTTPS must be for it.
-func ServiceDNSName(server *mcpv1alpha1.MCPServer, clusterDomain string) string {
-	return fmt.Sprintf("%s.%s.svc.%s", ServiceName(server.Name), server.Namespace, clusterDomain)
+// ServiceDNSName is the DNS name of a server's Service, which has the name service. The certificate of a server that speaks HTTPS
+// must be for it.
+func ServiceDNSName(server *mcpv1alpha1.MCPServer, service, clusterDomain string) string {
+	return fmt.Sprintf("%s.%s.svc.%s", service, server.Namespace, clusterDomain)
 }
 
-// ServiceHost is the DNS name and port of a server's Service.
-func ServiceHost(server *mcpv1alpha1.MCPServer, clusterDomain string) string {
-	return net.JoinHostPort(ServiceDNSName(server, clusterDomain), strconv.Itoa(int(Port(server))))
+// ServiceHost is the DNS name and port of that Service.
+func ServiceHost(server *mcpv1alpha1.MCPServer, service, clusterDomain string) string {
+	return net.JoinHostPort(ServiceDNSName(server, service, clusterDomain), strconv.Itoa(int(Port(server))))
 }
 
 // Endpoint is the address of a server's MCP endpoint inside the cluster.
-func Endpoint(server *mcpv1alpha1.MCPServer, clusterDomain string) string {
-	return Scheme(server) + "://" + ServiceHost(server, clusterDomain) + Path(server)
+func Endpoint(server *mcpv1alpha1.MCPServer, service, clusterDomain string) string {
+	return Scheme(server) + "://" + ServiceHost(server, service, clusterDomain) + Path(server)
 }
 
 // Scheme is the scheme of a server's endpoint: http, or https when the server speaks TLS itself.

@@ -154,10 +154,10 @@ func TestAddressIsThatOfTheService(t *testing.T) {
 			t.Parallel()
 			server := serverNamed("a")
 			server.Spec.Port, server.Spec.Path = tt.port, tt.path
-			if got := ServiceHost(server, "cluster.local"); got != tt.host {
+			if got := ServiceHost(server, ServiceName(server.Name), "cluster.local"); got != tt.host {
 				t.Errorf("host is %q, want %q", got, tt.host)
 			}
-			if got := Endpoint(server, "cluster.local"); got != tt.wanted {
+			if got := Endpoint(server, ServiceName(server.Name), "cluster.local"); got != tt.wanted {
 				t.Errorf("endpoint is %q, want %q", got, tt.wanted)
 			}
 		})

@@ -30,12 +30,17 @@ func networkPolicy(server *mcpv1alpha1.MCPServer, env Environment) *networkingv1
 	}
 }
 
-// ingress always names at least one peer, the operator: a rule without peers would let everybody in.
-func ingress(asked mcpv1alpha1.Network, env Environment) networkingv1.NetworkPolicyIngressRule {
-	from := []networkingv1.NetworkPolicyPeer{{
+// operatorPeer is the operator.
+func operatorPeer(env Environment) networkingv1.NetworkPolicyPeer {
+	return networkingv1.NetworkPolicyPeer{
 		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: env.OperatorNamespace}},
 		PodSelector:       &metav1.LabelSelector{MatchLabels: OperatorLabels()},
-	}}
+	}
+}
+
+// ingress always names at least one peer, the operator: a rule without peers would let everybody in.
+func ingress(asked mcpv1alpha1.Network, env Environment) networkingv1.NetworkPolicyIngressRule {
+	from := []networkingv1.NetworkPolicyPeer{operatorPeer(env)}
 	if asked.Ingress != mcpv1alpha1.IngressListed {
 		from = append(from, networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}})
 	}
@@ -46,10 +51,13 @@ func ingress(asked mcpv1alpha1.Network, env Environment) networkingv1.NetworkPol
 	}
 }
 
-func egress(asked mcpv1alpha1.Network) []networkingv1.NetworkPolicyEgressRule {
-	dns := networkingv1.NetworkPolicyEgressRule{Ports: []networkingv1.NetworkPolicyPort{
+func dnsRule() networkingv1.NetworkPolicyEgressRule {
+	return networkingv1.NetworkPolicyEgressRule{Ports: []networkingv1.NetworkPolicyPort{
 		networkPort(corev1.ProtocolUDP, 53, nil), networkPort(corev1.ProtocolTCP, 53, nil),
 	}}
+}
+
+func egress(asked mcpv1alpha1.Network) []networkingv1.NetworkPolicyEgressRule {
 	rule := networkingv1.NetworkPolicyEgressRule{To: asked.EgressTo}
 	if len(asked.EgressTo) == 0 {
 		rule.To = anywhere()
@@ -57,7 +65,7 @@ func egress(asked mcpv1alpha1.Network) []networkingv1.NetworkPolicyEgressRule {
 	for _, port := range asked.EgressPorts {
 		rule.Ports = append(rule.Ports, networkPort(port.Protocol, port.Port, port.EndPort))
 	}
-	return []networkingv1.NetworkPolicyEgressRule{dns, rule}
+	return []networkingv1.NetworkPolicyEgressRule{dnsRule(), rule}
 }
 
 // anywhere is every pod, and every address that is neither link-local nor a known metadata service of a cloud. Pods are

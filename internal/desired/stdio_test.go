@@ -74,7 +74,7 @@ func TestTheEndpointFollowsTransportAndTLS(t *testing.T) {
 	} {
 		server := serverNamed("demo")
 		change(server)
-		if got := Endpoint(server, "cluster.local"); got != want {
+		if got := Endpoint(server, ServiceName(server.Name), "cluster.local"); got != want {
 			t.Errorf("endpoint %q, want %q", got, want)
 		}
 	}

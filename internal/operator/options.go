@@ -6,13 +6,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
-	"os"
-	"regexp"
-	"strconv"
 	"strings"
 
-	"go.uber.org/zap/zapcore"
+	"github.com/mcp-operator/mcp-operator/internal/webhook"
 )
 
 // Options are the operator's command line. Each flag has an environment variable: MCP_OPERATOR_ and the flag's name in
@@ -22,24 +18,62 @@ type Options struct {
 	Namespace string
 	// ClusterDomain is the DNS domain of the cluster.
 	ClusterDomain string
-	// MetricsAddress is where metrics are served; "0" serves none.
-	MetricsAddress string
-	// MetricsSecure serves metrics by TLS and asks the API server who may read them.
-	MetricsSecure bool
-	// MetricsCertDir holds tls.crt and tls.key for the metrics; empty uses a self-signed certificate.
-	MetricsCertDir string
-	// HealthAddress is where /healthz and /readyz are served.
-	HealthAddress string
-	// LeaderElect lets only one of several operators act.
-	LeaderElect bool
 	// GatewayImage is the image with the bridge that runs Stdio servers; empty runs none.
 	GatewayImage string
 	// Workers is how many objects are reconciled at once.
 	Workers int
-	// LogLevel is debug, info, error, or a verbosity from 1 to 10.
+	// LeaderElect lets only one of several operators act.
+	LeaderElect bool
+	// HealthAddress is where /healthz and /readyz are served.
+	HealthAddress string
+
+	// MetricsAddress is where metrics are served; "0" serves none.
+	MetricsAddress string
+	// MetricsSecure serves metrics by TLS and asks the API server who may read them.
+	MetricsSecure bool
+	// MetricsCert is the certificate for the metrics; without a folder it is a self-signed one.
+	MetricsCert CertFiles
+
+	// EnableWebhook serves the validating webhook, which holds MCPServers to Policy.
+	EnableWebhook bool
+	// WebhookCert is the certificate of the webhook.
+	WebhookCert CertFiles
+	// Policy is what every MCPServer has to meet.
+	Policy webhook.Policy
+
+	// EnableHTTP2 lets metrics and webhook be asked by HTTP/2.
+	EnableHTTP2 bool
+	// TLS is the profile of the environment; it has no flags.
+	TLS TLSProfile
+
+	// LogLevel is debug, info, error, panic, or a verbosity from 1 to 128.
 	LogLevel string
-	// LogFormat is json or text.
+	// LogFormat is json or text; console is text.
 	LogFormat string
+	// LogTime is how times are written: rfc3339, rfc3339nano, iso8601, epoch, millis or nanos.
+	LogTime string
+	// LogStacktraces is the level from which on stack traces are logged: info, error or panic.
+	LogStacktraces string
+	// LogConfigMap is where the level is read while the operator runs.
+	LogConfigMap LogConfigMap
+}
+
+// CertFiles are a certificate and its key as files, which are read again when they change.
+type CertFiles struct {
+	// Dir is the folder.
+	Dir string
+	// Name and Key are the names of the files in it.
+	Name, Key string
+}
+
+// LogConfigMap names an entry of a ConfigMap.
+type LogConfigMap struct {
+	// Name of the ConfigMap; empty looks for none.
+	Name string
+	// Namespace of the ConfigMap. Default: that of the operator.
+	Namespace string
+	// Key is that of the entry.
+	Key string
 }
 
 const environmentPrefix = "MCP_OPERATOR_"
@@ -48,20 +82,11 @@ const environmentPrefix = "MCP_OPERATOR_"
 func Parse(args []string, getenv func(string) string, help io.Writer) (Options, error) {
 	var o Options
 	flags := flag.NewFlagSet("mcp-operator", flag.ContinueOnError)
-	flags.StringVar(&o.Namespace, "namespace", cmp.Or(getenv("POD_NAMESPACE"), "mcp-operator-system"),
-		"`namespace` of the operator itself: its lease, its key, and where NetworkPolicies let callers in from")
-	flags.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "DNS `domain` of the cluster")
-	flags.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443", "`address` to serve metrics on; 0 serves none")
-	flags.BoolVar(&o.MetricsSecure, "metrics-secure", true, "serve metrics by TLS, to callers that the API server authenticates and authorizes")
-	flags.StringVar(&o.MetricsCertDir, "metrics-cert-dir", "",
-		"`folder` with tls.crt and tls.key for the metrics, read again when they change (default: a self-signed certificate)")
-	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`address` to serve /healthz and /readyz on; 0 serves none")
-	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "act only while holding a lease, so that several operators can run")
-	flags.StringVar(&o.GatewayImage, "gateway-image", "",
-		"`image` with /mcp-gateway, which runs servers of the transport Stdio; without it they are not run, and say so")
-	flags.IntVar(&o.Workers, "workers", 16, "`number` of objects that are reconciled at once")
-	flags.StringVar(&o.LogLevel, "log-level", "info", "`level` of the log: debug, info, error, or a verbosity from 1 to 10")
-	flags.StringVar(&o.LogFormat, "log-format", "json", "`format` of the log: json or text")
+	o.addFlags(flags, getenv)
+	o.addMetricsFlags(flags)
+	o.addWebhookFlags(flags)
+	development := o.addLogFlags(flags)
+	addAliases(flags)
 	flags.SetOutput(io.Discard) // the caller tells the error, once
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
@@ -74,10 +99,27 @@ func Parse(args []string, getenv func(string) string, help io.Writer) (Options, 
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("unexpected argument %q: mcp-operator takes flags only, see --help", flags.Arg(0))
 	}
-	if err := fromEnvironment(flags, getenv); err != nil {
+	given, err := fromEnvironment(flags, getenv)
+	if err != nil {
 		return o, err
 	}
+	o.complete(*development, given)
+	o.TLS = ParseTLSProfile(getenv)
 	return o, o.validate()
+}
+
+// complete fills in what one flag leaves to another.
+func (o *Options) complete(development bool, given map[string]bool) {
+	if development && !given["log-format"] {
+		o.LogFormat = "text"
+	}
+	if development && !given["log-level"] {
+		o.LogLevel = "debug"
+	}
+	if o.LogFormat == "console" {
+		o.LogFormat = "text"
+	}
+	o.LogConfigMap.Namespace = cmp.Or(o.LogConfigMap.Namespace, o.Namespace)
 }
 
 func printHelp(flags *flag.FlagSet, out io.Writer) {
@@ -87,82 +129,27 @@ func printHelp(flags *flag.FlagSet, out io.Writer) {
 	flags.PrintDefaults()
 }
 
-// fromEnvironment sets the flags that were not given.
-func fromEnvironment(flags *flag.FlagSet, getenv func(string) string) error {
-	given := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	var bad error
+// fromEnvironment sets the flags that were not given, and returns the names of those that have been set one way or the other.
+func fromEnvironment(flags *flag.FlagSet, getenv func(string) string) (given map[string]bool, bad error) {
+	given = map[string]bool{}
+	note := func(f *flag.Flag) {
+		given[f.Name], given[original(f.Name)] = true, true
+	}
+	flags.Visit(note)
 	flags.VisitAll(func(f *flag.Flag) {
 		name := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		if getenv(name) == "" && plainVariables[f.Name] != "" {
+			name = plainVariables[f.Name]
+		}
 		value := getenv(name)
-		if value == "" || given[f.Name] {
+		if value == "" || given[f.Name] || given[original(f.Name)] {
 			return
 		}
 		if err := f.Value.Set(value); err != nil {
 			bad = errors.Join(bad, fmt.Errorf("environment variable %s=%q: %w", name, value, err))
+			return
 		}
+		note(f)
 	})
-	return bad
-}
-
-var (
-	dnsLabel = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
-	// The container runtime knows better; this catches a value that was not meant.
-	imageReference = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}$`)
-	dnsDomain      = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
-)
-
-func (o Options) validate() error {
-	var problems []error
-	complain := func(ok bool, format string, args ...any) {
-		if !ok {
-			problems = append(problems, fmt.Errorf(format, args...))
-		}
-	}
-	complain(dnsLabel.MatchString(o.Namespace), "--namespace %q is not the name of a namespace", o.Namespace)
-	complain(dnsDomain.MatchString(o.ClusterDomain), "--cluster-domain %q is not a DNS domain", o.ClusterDomain)
-	complain(isAddress(o.MetricsAddress), "--metrics-bind-address %q is neither host:port, :port nor 0", o.MetricsAddress)
-	complain(isAddress(o.HealthAddress), "--health-probe-bind-address %q is neither host:port, :port nor 0", o.HealthAddress)
-	complain(o.GatewayImage == "" || imageReference.MatchString(o.GatewayImage), "--gateway-image %q is not an image reference", o.GatewayImage)
-	complain(o.Workers >= 1 && o.Workers <= 256, "--workers %d is not between 1 and 256", o.Workers)
-	complain(o.LogFormat == "json" || o.LogFormat == "text", "--log-format %q is neither json nor text", o.LogFormat)
-	if _, err := parseLevel(o.LogLevel); err != nil {
-		problems = append(problems, err)
-	}
-	if o.MetricsCertDir != "" {
-		for _, name := range []string{"tls.crt", "tls.key"} {
-			_, err := os.Stat(o.MetricsCertDir + "/" + name)
-			complain(err == nil, "--metrics-cert-dir %q: %v", o.MetricsCertDir, err)
-		}
-	}
-	return errors.Join(problems...)
-}
-
-func isAddress(address string) bool {
-	if address == "0" {
-		return true
-	}
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	number, err := strconv.ParseUint(port, 10, 16)
-	return err == nil && number > 0
-}
-
-// parseLevel turns a level's name, or a verbosity, into zap's level: verbosity n is -n.
-func parseLevel(name string) (zapcore.Level, error) {
-	switch name {
-	case "debug":
-		return zapcore.DebugLevel, nil
-	case "info":
-		return zapcore.InfoLevel, nil
-	case "error":
-		return zapcore.ErrorLevel, nil
-	}
-	verbosity, err := strconv.ParseInt(name, 10, 8)
-	if err != nil || verbosity < 1 || verbosity > 10 {
-		return 0, fmt.Errorf("--log-level %q is neither debug, info, error nor a verbosity from 1 to 10", name)
-	}
-	return zapcore.Level(-verbosity), nil
+	return given, bad
 }

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"crypto/tls"
 	"errors"
 	"flag"
 	"io"
@@ -10,7 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/zap/zapcore"
+
+	"github.com/mcp-operator/mcp-operator/internal/webhook"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -26,55 +28,80 @@ func defaults() Options {
 		ClusterDomain:  "cluster.local",
 		MetricsAddress: ":8443",
 		MetricsSecure:  true,
+		MetricsCert:    CertFiles{Name: "tls.crt", Key: "tls.key"},
+		WebhookCert:    CertFiles{Dir: "/tmp/k8s-webhook-server/serving-certs", Name: "tls.crt", Key: "tls.key"},
+		Policy:         webhook.Policy{MaxStorageMounts: -1},
 		HealthAddress:  ":8081",
 		LeaderElect:    true,
 		Workers:        16,
 		LogLevel:       "info",
 		LogFormat:      "json",
+		LogTime:        "rfc3339",
+		LogStacktraces: "panic",
+		LogConfigMap:   LogConfigMap{Name: "mcp-operator-config", Namespace: "mcp-operator-system", Key: "log-level"},
 	}
+}
+
+// certificates makes a folder with files of these names.
+func certificates(t *testing.T, names ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// parseCase is a command line and what it asks for.
+type parseCase struct {
+	args []string
+	env  map[string]string
+	want Options
+}
+
+func changed(change func(*Options)) Options {
+	o := defaults()
+	change(&o)
+	return o
 }
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	certs := t.TempDir()
-	for _, name := range []string{"tls.crt", "tls.key"} {
-		if err := os.WriteFile(filepath.Join(certs, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	changed := func(change func(*Options)) Options {
-		o := defaults()
-		change(&o)
-		return o
-	}
+	certs := certificates(t, "tls.crt", "tls.key", "a.crt", "a.key")
 	everything := Options{
-		Namespace: "own", ClusterDomain: "k8s.example.com", MetricsAddress: "127.0.0.1:9443", MetricsCertDir: certs,
-		HealthAddress: "[::1]:9081", Workers: 3, LogLevel: "debug", LogFormat: "text",
+		Namespace: "own", ClusterDomain: "k8s.example.com", MetricsAddress: "127.0.0.1:9443",
+		MetricsCert:   CertFiles{Dir: certs, Name: "a.crt", Key: "a.key"},
+		HealthAddress: "[::1]:9081", Workers: 3, LogLevel: "debug", LogFormat: "text", LogTime: "epoch", LogStacktraces: "error",
+		LogConfigMap: LogConfigMap{Name: "loud", Namespace: "elsewhere", Key: "level"},
+		EnableHTTP2:  true, GatewayImage: "registry.example.com/gateway:1",
+		EnableWebhook: true, WebhookCert: CertFiles{Dir: certs, Name: "a.crt", Key: "a.key"},
+		Policy: webhook.Policy{
+			Images: []string{"registry.example.com/team", "quay.example.com/"}, RequireDigest: true, MaxStorageMounts: 2,
+			RequiredLabels: []string{"team", "example.com/cost"},
+		},
 	}
-	tests := map[string]struct {
-		args []string
-		env  map[string]string
-		want Options
-	}{
-		"nothing is given": {want: defaults()},
-		"every flag": {
-			args: []string{
-				"--namespace=own", "--cluster-domain=k8s.example.com", "--metrics-bind-address=127.0.0.1:9443", "--metrics-secure=false",
-				"--metrics-cert-dir=" + certs, "--health-probe-bind-address=[::1]:9081", "--leader-elect=false", "--workers=3",
-				"--log-level=debug", "--log-format=text",
-			},
-			want: everything,
-		},
-		"every environment variable": {
-			env: map[string]string{
-				"MCP_OPERATOR_NAMESPACE": "own", "MCP_OPERATOR_CLUSTER_DOMAIN": "k8s.example.com",
-				"MCP_OPERATOR_METRICS_BIND_ADDRESS": "127.0.0.1:9443", "MCP_OPERATOR_METRICS_SECURE": "false",
-				"MCP_OPERATOR_METRICS_CERT_DIR": certs, "MCP_OPERATOR_HEALTH_PROBE_BIND_ADDRESS": "[::1]:9081",
-				"MCP_OPERATOR_LEADER_ELECT": "false", "MCP_OPERATOR_WORKERS": "3",
-				"MCP_OPERATOR_LOG_LEVEL": "debug", "MCP_OPERATOR_LOG_FORMAT": "text",
-			},
-			want: everything,
-		},
+	line := map[string]string{
+		"namespace": "own", "cluster-domain": "k8s.example.com", "metrics-bind-address": "127.0.0.1:9443", "metrics-secure": "false",
+		"metrics-cert-path": certs, "metrics-cert-name": "a.crt", "metrics-cert-key": "a.key", "health-probe-bind-address": "[::1]:9081",
+		"leader-elect": "false", "workers": "3", "log-level": "debug", "log-format": "text", "zap-time-encoding": "epoch",
+		"zap-stacktrace-level": "error", "logging-configmap-name": "loud", "logging-configmap-namespace": "elsewhere",
+		"logging-configmap-key": "level", "enable-http2": "true", "gateway-image": "registry.example.com/gateway:1", "enable-webhook": "true",
+		"webhook-cert-path": certs, "webhook-cert-name": "a.crt", "webhook-cert-key": "a.key",
+		"image-allowlist": "registry.example.com/team, quay.example.com/,", "require-image-digest": "true", "max-storage-mounts": "2",
+		"required-labels": "team,example.com/cost",
+	}
+	var args []string
+	env := map[string]string{}
+	for name, value := range line {
+		args = append(args, "--"+name+"="+value)
+		env["MCP_OPERATOR_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = value
+	}
+	checkParse(t, map[string]parseCase{
+		"nothing is given":           {want: defaults()},
+		"every flag":                 {args: args, want: everything},
+		"every environment variable": {env: env, want: everything},
 		"a flag wins over its environment variable": {
 			args: []string{"--log-level=error"},
 			env:  map[string]string{"MCP_OPERATOR_LOG_LEVEL": "debug"},
@@ -82,21 +109,82 @@ func TestParse(t *testing.T) {
 		},
 		"the pod's namespace is the default": {
 			env:  map[string]string{"POD_NAMESPACE": "of-the-pod"},
-			want: changed(func(o *Options) { o.Namespace = "of-the-pod" }),
+			want: changed(func(o *Options) { o.Namespace, o.LogConfigMap.Namespace = "of-the-pod", "of-the-pod" }),
 		},
 		"the environment variable wins over the pod's namespace": {
 			env:  map[string]string{"POD_NAMESPACE": "of-the-pod", "MCP_OPERATOR_NAMESPACE": "other"},
-			want: changed(func(o *Options) { o.Namespace = "other" }),
+			want: changed(func(o *Options) { o.Namespace, o.LogConfigMap.Namespace = "other", "other" }),
 		},
 		"an empty environment variable is none": {
-			env:  map[string]string{"MCP_OPERATOR_WORKERS": "", "POD_NAMESPACE": ""},
+			env:  map[string]string{"MCP_OPERATOR_WORKERS": "", "POD_NAMESPACE": "", "IMAGE_ALLOWLIST": "", "TLS_MIN_VERSION": ""},
 			want: defaults(),
 		},
 		"nothing is served at 0": {
 			args: []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"},
 			want: changed(func(o *Options) { o.MetricsAddress, o.HealthAddress = "0", "0" }),
 		},
-	}
+		"no ConfigMap is looked for": {
+			args: []string{"--logging-configmap-name="},
+			want: changed(func(o *Options) { o.LogConfigMap.Name = "" }),
+		},
+	})
+}
+
+func TestFlagsAndVariablesOfTheSIGOperatorAreUnderstood(t *testing.T) {
+	t.Parallel()
+	certs := certificates(t, "tls.crt", "tls.key")
+	checkParse(t, map[string]parseCase{
+		"the policy by its variables": {
+			args: []string{"--enable-webhook", "--webhook-cert-path=" + certs},
+			env: map[string]string{
+				"IMAGE_ALLOWLIST": "registry.example.com", "REQUIRE_IMAGE_DIGEST": "true", "MAX_STORAGE_MOUNTS": "0", "REQUIRED_LABELS": "team",
+			},
+			want: changed(func(o *Options) {
+				o.EnableWebhook, o.WebhookCert.Dir = true, certs
+				o.Policy = webhook.Policy{Images: []string{"registry.example.com"}, RequireDigest: true, RequiredLabels: []string{"team"}}
+			}),
+		},
+		"our variable wins over theirs, and a flag over both": {
+			args: []string{"--enable-webhook", "--webhook-cert-path=" + certs, "--max-storage-mounts=3"},
+			env: map[string]string{
+				"REQUIRED_LABELS": "theirs", "MCP_OPERATOR_REQUIRED_LABELS": "ours", "MAX_STORAGE_MOUNTS": "1", "MCP_OPERATOR_MAX_STORAGE_MOUNTS": "2",
+			},
+			want: changed(func(o *Options) {
+				o.EnableWebhook, o.WebhookCert.Dir = true, certs
+				o.Policy.RequiredLabels, o.Policy.MaxStorageMounts = []string{"ours"}, 3
+			}),
+		},
+		"the TLS profile": {
+			env:  map[string]string{"TLS_MIN_VERSION": "VersionTLS13"},
+			want: changed(func(o *Options) { o.TLS.MinVersion = tls.VersionTLS13 }),
+		},
+		"the older name of the folder": {
+			args: []string{"--metrics-cert-dir=" + certs},
+			want: changed(func(o *Options) { o.MetricsCert.Dir = certs }),
+		},
+		"names of zap": {
+			args: []string{"--zap-log-level=5", "--zap-encoder=console"},
+			want: changed(func(o *Options) { o.LogLevel, o.LogFormat = "5", "text" }),
+		},
+		"a name of zap wins over the variable of ours": {
+			args: []string{"--zap-log-level=error"},
+			env:  map[string]string{"MCP_OPERATOR_LOG_LEVEL": "debug"},
+			want: changed(func(o *Options) { o.LogLevel = "error" }),
+		},
+		"development": {
+			args: []string{"--zap-devel"},
+			want: changed(func(o *Options) { o.LogLevel, o.LogFormat = "debug", "text" }),
+		},
+		"development that says more": {
+			args: []string{"--zap-devel", "--zap-log-level=info"},
+			env:  map[string]string{"MCP_OPERATOR_LOG_FORMAT": "json"},
+			want: changed(func(*Options) {}),
+		},
+	})
+}
+
+func checkParse(t *testing.T, tests map[string]parseCase) {
+	t.Helper()
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -127,9 +215,29 @@ func TestParseRefusesABadValueWithWhatIsWrong(t *testing.T) {
 		"no workers":       {args: []string{"--workers=0"}, want: `--workers 0 is not between 1 and 256`},
 		"too many workers": {args: []string{"--workers=257"}, want: `--workers 257 is not between 1 and 256`},
 		"log format":       {args: []string{"--log-format=xml"}, want: `--log-format "xml" is neither json nor text`},
-		"log level":        {args: []string{"--log-level=loud"}, want: `--log-level "loud" is neither debug, info, error nor a verbosity from 1 to 10`},
-		"certificates":     {args: []string{"--metrics-cert-dir=/nowhere"}, want: `--metrics-cert-dir "/nowhere": stat /nowhere/tls.crt: no such file`},
-		"argument":         {args: []string{"serve"}, want: `unexpected argument "serve": mcp-operator takes flags only, see --help`},
+		"log level":        {args: []string{"--log-level=loud"}, want: `--log-level: "loud" is neither debug, info, error, panic nor a verbosity from 1`},
+		"certificates":     {args: []string{"--metrics-cert-path=/nowhere"}, want: `--metrics-cert-path "/nowhere": stat /nowhere/tls.crt: no such file`},
+		"times in the log": {args: []string{"--zap-time-encoding=stardate"}, want: `--zap-time-encoding "stardate" is none of ["rfc3339"`},
+		"stack traces":     {args: []string{"--zap-stacktrace-level=debug"}, want: `--zap-stacktrace-level "debug" is none of ["info" "error" "panic"]`},
+		"webhook without certificates": {
+			args: []string{"--enable-webhook", "--webhook-cert-path=/nowhere"}, want: `--webhook-cert-path "/nowhere": stat /nowhere/tls.crt: no such file`,
+		},
+		"policy without the webhook": {args: []string{"--required-labels=team"}, want: "are enforced by the webhook alone: give --enable-webhook too"},
+		"policy of the environment without the webhook": {
+			env: map[string]string{"IMAGE_ALLOWLIST": "registry.example.com"}, want: "are enforced by the webhook alone: give --enable-webhook too",
+		},
+		"variable of the policy": {
+			env: map[string]string{"MAX_STORAGE_MOUNTS": "few"}, want: `environment variable MAX_STORAGE_MOUNTS="few": parse error`,
+		},
+		"image on the allow list": {args: []string{"--enable-webhook", "--image-allowlist=a b"}, want: `--image-allowlist "a b" is not the beginning`},
+		"key of a label":          {args: []string{"--required-labels=team=a"}, want: `--required-labels "team=a" is not the key of a label`},
+		"number of mounts":        {args: []string{"--max-storage-mounts=-2"}, want: "--max-storage-mounts -2 is neither -1, for any number, nor a number"},
+		"name of the ConfigMap":   {args: []string{"--logging-configmap-name=A"}, want: `--logging-configmap-name "A" is not the name of a ConfigMap`},
+		"namespace of the ConfigMap": {
+			args: []string{"--logging-configmap-namespace=a.b"}, want: `--logging-configmap-namespace "a.b" is not the name of a namespace`,
+		},
+		"key in the ConfigMap": {args: []string{"--logging-configmap-key="}, want: `--logging-configmap-key "" is not a key of a ConfigMap`},
+		"argument":             {args: []string{"serve"}, want: `unexpected argument "serve": mcp-operator takes flags only, see --help`},
 		"number in the environment": {
 			env: map[string]string{"MCP_OPERATOR_WORKERS": "many"}, want: `environment variable MCP_OPERATOR_WORKERS="many": parse error`,
 		},
@@ -191,20 +299,5 @@ func TestHelpShowsEveryFlagAndItsDefault(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("the help differs from %s (-want +got); -update rewrites it:\n%s", golden, diff)
-	}
-}
-
-func TestLogLevelsAreThoseOfZap(t *testing.T) {
-	t.Parallel()
-	tests := map[string]zapcore.Level{"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "error": zapcore.ErrorLevel, "1": -1, "4": -4, "10": -10}
-	for name, want := range tests {
-		if got, err := parseLevel(name); err != nil || got != want {
-			t.Errorf("parseLevel(%q) = %v, %v; want %v", name, got, err, want)
-		}
-	}
-	for _, name := range []string{"", "0", "11", "-1", "warn", "INFO", "999", "5abc", "1.5", "3 debug"} {
-		if got, err := parseLevel(name); err == nil {
-			t.Errorf("parseLevel(%q) = %v, want an error", name, got)
-		}
 	}
 }

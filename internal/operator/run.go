@@ -3,33 +3,36 @@ package operator
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/http"
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
-	"go.uber.org/zap/zapcore"
+	uberzap "go.uber.org/zap"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
 
+	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller"
-	"github.com/mcp-operator/mcp-operator/internal/controller/mcpserver"
+	"github.com/mcp-operator/mcp-operator/internal/controller/sigserver"
+	"github.com/mcp-operator/mcp-operator/internal/engine"
 	"github.com/mcp-operator/mcp-operator/internal/version"
+	"github.com/mcp-operator/mcp-operator/internal/webhook"
 )
 
 // LeaseName is the name of the lease that the acting operator holds.
@@ -38,7 +41,9 @@ const LeaseName = "mcp-operator.mcp.operator"
 // Scheme returns a scheme with the kinds of Kubernetes and ours.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), mcpv1alpha1.AddToScheme(scheme)); err != nil {
+	err := errors.Join(clientgoscheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
+		mcpv1alpha1.AddToScheme(scheme), sigv1alpha1.AddToScheme(scheme))
+	if err != nil {
 		return nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	return scheme, nil
@@ -46,7 +51,7 @@ func Scheme() (*runtime.Scheme, error) {
 
 // Run runs the operator until ctx ends.
 func Run(ctx context.Context, o Options) error {
-	logger, err := newLogger(o)
+	logger, level, err := newLogger(o)
 	if err != nil {
 		return err
 	}
@@ -57,6 +62,9 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	logger.Info("starting", "version", version.String(), "server", config.Host, "inCluster", inCluster, "namespace", o.Namespace)
+	for _, value := range o.TLS.Ignored {
+		logger.Info("a value of the TLS profile is not known, and ignored", "value", value)
+	}
 	mgr, err := newManager(config, o)
 	if err != nil {
 		return err
@@ -68,20 +76,21 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	settings := mcpserver.Settings{
+	w := wiring{config: config, tls: o.TLS, settings: engine.Settings{
 		OperatorNamespace: o.Namespace, ClusterDomain: o.ClusterDomain, HashKey: key, Workers: o.Workers, GatewayImage: o.GatewayImage,
-	}
+	}}
 	if !inCluster {
 		// A laptop reaches neither pods nor Services: the API server forwards.
-		settings.ProbeTransport, settings.Forwarded = forwarded(config), true
+		w.settings.ProbeTransport, w.settings.Forwarded = forwarded(config), true
 	}
-	reconciler := &controller.MCPServerReconciler{
-		Client: mgr.GetClient(), Scheme: mgr.GetScheme(), APIReader: mgr.GetAPIReader(),
-		Recorder: mgr.GetEventRecorder("mcp-operator"),
-	}
-	reconciler.Configure(settings)
-	if err := reconciler.SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
+	if err := w.reconciler(mgr).SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
 		return err
+	}
+	gate := newCompatibility(mgr.GetCache(), mgr.GetEventRecorder(eventSource), logger.WithName("compatibility"), func(ctx context.Context) error {
+		return w.runCompatibility(ctx, logger.WithName("audit"))
+	})
+	if err := errors.Join(mgr.Add(gate), watchLevel(mgr, o, level, logger), serveWebhook(mgr, o, logger)); err != nil {
+		return fmt.Errorf("add to the manager: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run: %w", err)
@@ -89,12 +98,89 @@ func Run(ctx context.Context, o Options) error {
 	return nil
 }
 
-func newLogger(o Options) (logr.Logger, error) {
-	level, err := parseLevel(o.LogLevel)
-	if err != nil {
-		return logr.Logger{}, err
+// watchLevel lets a ConfigMap set the level of the log.
+func watchLevel(mgr manager.Manager, o Options, level uberzap.AtomicLevel, logger logr.Logger) error {
+	if o.LogConfigMap.Name == "" {
+		return nil
 	}
-	return zap.New(zap.UseDevMode(o.LogFormat == "text"), zap.Level(level), zap.StacktraceLevel(zapcore.PanicLevel)), nil
+	clientset, err := kubernetes.NewForConfig(mgr.GetConfig())
+	if err != nil {
+		return fmt.Errorf("make a client: %w", err)
+	}
+	return mgr.Add(&levelWatcher{client: clientset, source: o.LogConfigMap, level: level, log: logger.WithName("logging")})
+}
+
+// serveWebhook serves the validating webhook. A standby does as well: the API server asks any of them.
+func serveWebhook(mgr manager.Manager, o Options, logger logr.Logger) error {
+	if !o.EnableWebhook {
+		return nil
+	}
+	server := mgr.GetWebhookServer()
+	webhook.Register(server, mgr.GetScheme(), o.Policy, logger)
+	return mgr.AddReadyzCheck("webhook", server.StartedChecker())
+}
+
+// eventSource is what the operator's events say that they come from.
+const eventSource = "mcp-operator"
+
+// wiring is what both controllers are made of.
+type wiring struct {
+	config   *rest.Config
+	tls      TLSProfile
+	settings engine.Settings
+}
+
+func (w wiring) reconciler(mgr manager.Manager) *engine.Reconciler {
+	reconciler := &engine.Reconciler{
+		Client: mgr.GetClient(), Scheme: mgr.GetScheme(), APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder(eventSource),
+		TLSProfile: w.tls.Apply, TLSEnvVars: w.tls.Variables,
+	}
+	reconciler.Configure(w.settings)
+	return reconciler
+}
+
+// runCompatibility runs the controller of the compatibility API until ctx ends. It has a manager, and so caches, of its own: they end
+// with it.
+func (w wiring) runCompatibility(ctx context.Context, audit logr.Logger) error {
+	options, err := managerOptions()
+	if err != nil {
+		return err
+	}
+	options.Metrics = metricsserver.Options{BindAddress: "0"} // the registry is one for the process: the other manager serves it
+	options.HealthProbeBindAddress = "0"
+	options.Controller = ctrlconfig.Controller{SkipNameValidation: new(true)} // it may start again
+	mgr, err := ctrl.NewManager(w.config, options)
+	if err != nil {
+		return fmt.Errorf("make the manager of the compatibility API: %w", err)
+	}
+	reconciler := w.reconciler(mgr)
+	reconciler.Speak(sigserver.Dialect{Audit: audit})
+	if err := reconciler.SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
+		return err
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("run the compatibility API: %w", err)
+	}
+	return nil
+}
+
+// managerOptions are those of every manager.
+func managerOptions() (ctrl.Options, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	cacheOptions, err := controller.CacheOptions()
+	if err != nil {
+		return ctrl.Options{}, err
+	}
+	return ctrl.Options{
+		Scheme: scheme,
+		Cache:  cacheOptions,
+		// Reads wait until the cache saw our own writes, so that nothing is written twice.
+		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		GracefulShutdownTimeout: new(20 * time.Second),
+	}, nil
 }
 
 // loadConfig returns how to reach the API server: as a pod does, else by the current kubeconfig.
@@ -114,53 +200,21 @@ func loadConfig() (config *rest.Config, inCluster bool, err error) {
 }
 
 func newManager(config *rest.Config, o Options) (manager.Manager, error) {
-	scheme, err := Scheme()
+	options, err := managerOptions()
 	if err != nil {
 		return nil, err
 	}
-	cacheOptions, err := controller.CacheOptions()
-	if err != nil {
-		return nil, err
-	}
-	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Scheme: scheme,
-		Cache:  cacheOptions,
-		// Reads wait until the cache saw our own writes, so that nothing is written twice.
-		Client:                        client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
-		Metrics:                       metricsOptions(o),
-		HealthProbeBindAddress:        o.HealthAddress,
-		LeaderElection:                o.LeaderElect,
-		LeaderElectionID:              LeaseName,
-		LeaderElectionNamespace:       o.Namespace,
-		LeaderElectionReleaseOnCancel: true,
-		GracefulShutdownTimeout:       new(20 * time.Second),
-	})
+	maps.Copy(options.Cache.ByObject, compatibilityCache())
+	options.Metrics = metricsOptions(o)
+	options.WebhookServer = ctrlwebhook.NewServer(webhookOptions(o))
+	options.HealthProbeBindAddress = o.HealthAddress
+	options.LeaderElection, options.LeaderElectionReleaseOnCancel = o.LeaderElect, true
+	options.LeaderElectionID, options.LeaderElectionNamespace = LeaseName, o.Namespace
+	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return nil, fmt.Errorf("make the manager: %w", err)
 	}
 	return mgr, errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("caches", synced(mgr.GetCache())))
-}
-
-func metricsOptions(o Options) metricsserver.Options {
-	options := metricsserver.Options{BindAddress: o.MetricsAddress, SecureServing: o.MetricsSecure, CertDir: o.MetricsCertDir}
-	if o.MetricsSecure {
-		options.FilterProvider = filters.WithAuthenticationAndAuthorization
-		// HTTP/2 is left out: its resets were used to exhaust servers (CVE-2023-44487), and scrapers do not need it.
-		options.TLSOpts = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
-	}
-	return options
-}
-
-// synced says that every watch has delivered what exists: before that, nothing can be judged.
-func synced(informers cache.Cache) healthz.Checker {
-	return func(req *http.Request) error {
-		ctx, cancel := context.WithTimeout(req.Context(), time.Second)
-		defer cancel()
-		if !informers.WaitForCacheSync(ctx) {
-			return errors.New("caches have not been filled yet: is the API server reachable, and may the operator list all that it watches?")
-		}
-		return nil
-	}
 }
 
 // requireCRD says plainly what a new user forgets.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"errors"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,6 +46,15 @@ type Server struct {
 
 	// Service is the host and port of the Service, asked once a generation; empty asks never.
 	Service string
+
+	// ResourceVersion is the version of the object; it is only told.
+	ResourceVersion string
+
+	// Attempts is how many handshakes of this generation failed in a row as far as was known before the scheduler was told of the server.
+	Attempts int32
+
+	// CountAttempts makes each failed handshake a change of the verdict.
+	CountAttempts bool
 }
 
 // Pod is a ready pod.
@@ -79,12 +89,16 @@ type Verdict struct {
 
 	// ServiceFailure is why the Service does not answer though a pod does; nil if it does or was not asked.
 	ServiceFailure *mcp.Error
+
+	// Attempts is how many handshakes of this generation failed in a row; 0 unless they are counted.
+	Attempts int32
 }
 
 // equal compares what is said, not the errors below it: those name a port that is another one each time.
 func (v Verdict) equal(other Verdict) bool {
 	return v.Known == other.Known && v.Since.Equal(other.Since) && v.Serving == other.Serving && v.Generation == other.Generation &&
-		v.FailedPod == other.FailedPod && sameFailure(v.Failure, other.Failure) && sameFailure(v.ServiceFailure, other.ServiceFailure) &&
+		v.FailedPod == other.FailedPod && v.Attempts == other.Attempts &&
+		sameFailure(v.Failure, other.Failure) && sameFailure(v.ServiceFailure, other.ServiceFailure) &&
 		reflect.DeepEqual(v.Result, other.Result)
 }
 
@@ -178,11 +192,16 @@ type entry struct {
 
 	service        streak
 	serviceCounted int64
+
+	attempts int32 // that failed in a row
 }
 
 func (e *entry) observe(server Server) {
 	if e.server.Service != server.Service || e.server.Generation != server.Generation {
 		e.service = streak{}
+	}
+	if e.server.Generation != server.Generation && e.server.Generation != 0 {
+		e.attempts = 0
 	}
 	e.server = server
 	present := map[types.UID]*podState{}
@@ -243,6 +262,9 @@ func (e *entry) sorted() []*podState {
 
 func (e *entry) verdict() Verdict {
 	v := Verdict{Known: e.known(), Generation: e.generation(), Result: e.result}
+	if e.server.CountAttempts {
+		v.Attempts = e.attempts
+	}
 	if !v.Known {
 		v.Since = e.since
 	}
@@ -271,6 +293,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 		if !stillAsked || e.server.Service != task.server.Service {
 			return
 		}
+		e.countAttempt(a)
 		if a.err != nil {
 			e.service.fail(now, a)
 			return
@@ -283,6 +306,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 	if p == nil || p.pod != *task.pod || p.asked != task.asked {
 		return
 	}
+	e.countAttempt(a)
 	if a.err != nil {
 		p.fail(now, a)
 		return
@@ -303,6 +327,15 @@ func (e *entry) count(generation int64, p *podState) {
 	p.counted = generation
 	if e.result == nil || p.full.After(e.resultAt) {
 		e.result, e.resultAt = p.result, p.full
+	}
+}
+
+// countAttempt counts failures in a row, whichever pod they are of.
+func (e *entry) countAttempt(a answer) {
+	if a.err == nil {
+		e.attempts = 0
+	} else if e.attempts < math.MaxInt32 {
+		e.attempts++
 	}
 }
 

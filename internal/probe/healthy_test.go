@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
@@ -149,7 +148,8 @@ func TestEveryProbeIsObserved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var observed []string
-		p := start(t, Options{Observed: func(key types.NamespacedName, took time.Duration, result *mcp.Result, err error) {
+		p := start(t, Options{Ended: func(attempt Attempt, took time.Duration, result *mcp.Result, err error) {
+			key := attempt.Server.Key
 			observed = append(observed, fmt.Sprintf("%s %s result: %t error: %v", key, took, result != nil, err))
 		}})
 		p.answer("pod-1:8080", reply{takes: 300 * time.Millisecond})

@@ -38,8 +38,10 @@ type Options struct {
 	// Notify is called when the verdict of a server changed. It may block until ctx ends.
 	Notify func(ctx context.Context, key types.NamespacedName)
 
-	// Observed is told of every probe of a server that ended, how long it took and its error; nil tells nobody. It must not block.
-	Observed func(key types.NamespacedName, took time.Duration, result *mcp.Result, err error)
+	// Starting is told of every probe of a server that begins, Ended of every one that ended, how long it took and its error; nil
+	// tells nobody. They must not block.
+	Starting func(Attempt)
+	Ended    func(attempt Attempt, took time.Duration, result *mcp.Result, err error)
 
 	// Workers is how many probes run at once in each of the three lanes. Default: 8, which with the limits of
 	// internal/mcp bounds the memory that hostile servers can take at once.
@@ -50,6 +52,16 @@ type Options struct {
 
 	// FullInterval is the time after which a healthy server's lists are read again. Default: 10 min.
 	FullInterval time.Duration
+}
+
+// Attempt is one probe of a server.
+type Attempt struct {
+	// Server is whom it is about, URL what is dialled.
+	Server Server
+	URL    string
+
+	// Full says that it is a full probe; else it asks whether the last one still holds.
+	Full bool
 }
 
 // Scheduler probes servers. Make it with New, start it with Start, and tell it of servers with Observe.
@@ -105,7 +117,7 @@ func (s *Scheduler) Observe(server Server) {
 	defer s.mu.Unlock()
 	e, known := s.entries[server.UID]
 	if !known {
-		e = &entry{pods: map[types.UID]*podState{}, since: time.Now()}
+		e = &entry{pods: map[types.UID]*podState{}, since: time.Now(), attempts: server.Attempts}
 		delete(s.entries, s.uids[server.Key]) // an object of this name that was deleted and created again
 		s.entries[server.UID], s.uids[server.Key] = e, server.UID
 	}
@@ -172,6 +184,10 @@ func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
 	e.running = true
 	s.mu.Unlock()
 
+	attempt := Attempt{Server: task.server, URL: task.target().URL, Full: task.last == nil}
+	if s.opts.Starting != nil {
+		s.opts.Starting(attempt)
+	}
 	start := time.Now()
 	result, err := s.do(ctx, task)
 	took := time.Since(start)
@@ -182,8 +198,8 @@ func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
 		s.mu.Unlock()
 		return
 	}
-	if s.opts.Observed != nil {
-		s.opts.Observed(key, took, result, err)
+	if s.opts.Ended != nil {
+		s.opts.Ended(attempt, took, result, err)
 	}
 	before := e.verdict() // not earlier: what Observe changed meanwhile, its caller has seen
 	e.record(task, answer{result: result, err: asError(err), took: took}, s.jitter())

@@ -18,11 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
 
 const (
 	crdFolder = "../../config/crds"
+	sigFolder = "../../config/crds-sig"
 	namespace = "default"
 )
 
@@ -47,7 +49,7 @@ func run(m *testing.M) (code int, err error) {
 	}
 	env := &envtest.Environment{
 		BinaryAssetsDirectory: assets,
-		CRDDirectoryPaths:     []string{crdFolder},
+		CRDDirectoryPaths:     []string{crdFolder, sigFolder},
 		ErrorIfCRDPathMissing: true,
 		UseExistingCluster:    new(bool),
 	}
@@ -56,11 +58,11 @@ func run(m *testing.M) (code int, err error) {
 	}
 	config, err := env.Start()
 	if err != nil {
-		return 0, fmt.Errorf("start the API server of %s and install the CRDs of %s: %w", assets, crdFolder, errors.Join(err, env.Stop()))
+		return 0, fmt.Errorf("start the API server of %s and install the CRDs of %s and %s: %w", assets, crdFolder, sigFolder, errors.Join(err, env.Stop()))
 	}
 	defer func() { err = errors.Join(err, env.Stop()) }()
 	config.QPS = -1
-	if err := mcpv1alpha1.AddToScheme(scheme.Scheme); err != nil {
+	if err := errors.Join(mcpv1alpha1.AddToScheme(scheme.Scheme), sigv1alpha1.AddToScheme(scheme.Scheme)); err != nil {
 		return 0, fmt.Errorf("register the types: %w", err)
 	}
 	plain, err := client.New(config, client.Options{Scheme: scheme.Scheme})
@@ -74,7 +76,7 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// subject is the name of an MCPServer that exists, for cases of its status.
+// subject is the name of an MCPServer of each API that exists, for cases of its status.
 const subject = "subject"
 
 // prepare makes what the tests find: the namespace of the samples, and the subject.
@@ -89,6 +91,18 @@ func prepare(ctx context.Context) error {
 	}
 	if err := api.Create(ctx, server); err != nil {
 		return fmt.Errorf("create MCPServer %q: %w", subject, err)
+	}
+	other := &sigv1alpha1.MCPServer{
+		ObjectMeta: metav1.ObjectMeta{Name: subject, Namespace: namespace},
+		Spec: sigv1alpha1.MCPServerSpec{
+			Source: sigv1alpha1.Source{
+				Type: sigv1alpha1.SourceContainerImage, ContainerImage: &sigv1alpha1.ContainerImage{Ref: "registry.example.com/server:1"},
+			},
+			Config: sigv1alpha1.Config{Port: 8080},
+		},
+	}
+	if err := api.Create(ctx, other); err != nil {
+		return fmt.Errorf("create MCPServer %q of the compatibility API: %w", subject, err)
 	}
 	return nil
 }

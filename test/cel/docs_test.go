@@ -16,7 +16,7 @@ const page = "../../docs/api/mcpserver.md"
 func TestPageNamesEveryField(t *testing.T) {
 	t.Parallel()
 	text := readPage(t)
-	walk("", schemaOf(t, "MCPServer"), func(path string, _ *schemaNode) {
+	walk("", schemaOf(t, ownKind), func(path string, _ *schemaNode) {
 		inner := strings.HasPrefix(path, "spec.") || strings.HasPrefix(path, "status.")
 		if !inner || !isOurs(path) || strings.HasSuffix(path, "[]") || strings.HasSuffix(path, "{}") {
 			return

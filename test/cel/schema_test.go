@@ -18,11 +18,21 @@ import (
 // foreign are the parts of the schemas that are types of Kubernetes: their fields have the limits that Kubernetes gives
 // them, and its API server checks them when the children are written.
 var foreign = []string{
+	"spec.config.env[]",
+	"spec.config.envFrom[]",
 	"spec.config.inline",
+	"spec.config.storage[].source.configMap",
+	"spec.config.storage[].source.emptyDir",
+	"spec.config.storage[].source.secret",
 	"spec.env[]",
 	"spec.envFrom[]",
 	"spec.network.egressTo[]",
 	"spec.network.ingressFrom[]",
+	"spec.runtime.health.livenessProbe",
+	"spec.runtime.health.readinessProbe",
+	"spec.runtime.resources",
+	"spec.runtime.security.podSecurityContext",
+	"spec.runtime.security.securityContext",
 	"spec.resources.limits{}",
 	"spec.resources.requests{}",
 	"spec.scheduling.affinity",
@@ -57,12 +67,12 @@ func fieldPattern(path string) *regexp.Regexp {
 	return regexp.MustCompile("^" + quoted + "$")
 }
 
-// readCRDs reads every CustomResourceDefinition of the project, by its kind.
+// readCRDs reads every CustomResourceDefinition of the project, by its group and kind.
 func readCRDs(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(crdFolder, "*_*.yaml"))
+	files, err := filepath.Glob("../../config/crds*/*_*.yaml")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("no CRDs in %s (%v)", crdFolder, err)
+		t.Fatalf("no CRDs (%v)", err)
 	}
 	crds := map[string]*apiextensionsv1.CustomResourceDefinition{}
 	for _, file := range files {
@@ -74,7 +84,7 @@ func readCRDs(t *testing.T) map[string]*apiextensionsv1.CustomResourceDefinition
 		if err := yaml.UnmarshalStrict(content, crd); err != nil {
 			t.Fatalf("read %s: %v", file, err)
 		}
-		crds[crd.Spec.Names.Kind] = crd
+		crds[crd.Spec.Group+"/"+crd.Spec.Names.Kind] = crd
 	}
 	return crds
 }
@@ -84,7 +94,7 @@ func schemaOf(t *testing.T, kind string) *schemaNode {
 	t.Helper()
 	crd := readCRDs(t)[kind]
 	if crd == nil || len(crd.Spec.Versions) != 1 {
-		t.Fatalf("%s has no CRD with one version in %s", kind, crdFolder)
+		t.Fatalf("%s has no CRD with one version", kind)
 	}
 	return crd.Spec.Versions[0].Schema.OpenAPIV3Schema
 }
@@ -146,6 +156,13 @@ func limitsOf(path string, node *schemaNode) []constraint {
 	}
 	if node.MaxLength != nil {
 		add(fmt.Sprintf("maxLength %d", *node.MaxLength), "FieldValueTooLong", fmt.Sprintf("may not be more than %d", *node.MaxLength))
+	}
+	if node.MinItems != nil {
+		add(fmt.Sprintf("minItems %d", *node.MinItems), metav1.CauseTypeFieldValueInvalid, fmt.Sprintf("should have at least %d items", *node.MinItems))
+	}
+	if node.MinProperties != nil {
+		add(fmt.Sprintf("minProperties %d", *node.MinProperties), metav1.CauseTypeFieldValueInvalid,
+			fmt.Sprintf("should have at least %d properties", *node.MinProperties))
 	}
 	if node.MaxItems != nil {
 		add(fmt.Sprintf("maxItems %d", *node.MaxItems), "FieldValueTooMany", fmt.Sprintf("must have at most %d items", *node.MaxItems))

@@ -26,9 +26,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller"
-	"github.com/mcp-operator/mcp-operator/internal/controller/mcpserver"
+	"github.com/mcp-operator/mcp-operator/internal/controller/sigserver"
+	"github.com/mcp-operator/mcp-operator/internal/engine"
 	"github.com/mcp-operator/mcp-operator/internal/operator"
 )
 
@@ -47,7 +49,7 @@ func run(m *testing.M) int {
 		return 1
 	}
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(logFile())))
-	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crds"}, ErrorIfCRDPathMissing: true}
+	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crds", "../../config/crds-sig"}, ErrorIfCRDPathMissing: true}
 	env.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
 	if version := os.Getenv("ENVTEST_EMULATED_VERSION"); version != "" {
 		env.ControlPlane.GetAPIServer().Configure().Append("emulated-version", version)
@@ -175,8 +177,10 @@ func start(t *testing.T, pods *dialer) *fixture {
 func (f *fixture) leaveNoServers(namespace string) {
 	f.t.Cleanup(func() {
 		ctx := context.WithoutCancel(f.ctx)
-		if err := f.client.DeleteAllOf(ctx, &mcpv1alpha1.MCPServer{}, client.InNamespace(namespace)); err != nil {
-			f.t.Errorf("delete the MCPServers of %s: %v", namespace, err)
+		for _, kind := range []client.Object{&mcpv1alpha1.MCPServer{}, &sigv1alpha1.MCPServer{}} {
+			if err := f.client.DeleteAllOf(ctx, kind, client.InNamespace(namespace)); err != nil {
+				f.t.Errorf("delete the %T of %s: %v", kind, namespace, err)
+			}
 		}
 	})
 }
@@ -237,18 +241,21 @@ func (f *fixture) run(pods *dialer) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	r := &controller.MCPServerReconciler{
-		Client: mgr.GetClient(), Scheme: scheme, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("mcp-operator"),
-	}
-	settings := mcpserver.Settings{
+	settings := engine.Settings{
 		OperatorNamespace: operatorNamespace, HashKey: []byte("a key for tests of 32 bytes....."), GatewayImage: f.gatewayImage,
 	}
 	if pods != nil {
 		settings.ProbeTransport = pods.transport
 	}
-	r.Configure(settings)
-	if err := r.SetupWithManager(mgr); err != nil {
-		f.t.Fatal(err)
+	for _, dialect := range []engine.Dialect{nil, sigserver.Dialect{}} {
+		r := &controller.MCPServerReconciler{
+			Client: mgr.GetClient(), Scheme: scheme, APIReader: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("mcp-operator"),
+		}
+		r.Configure(settings)
+		r.Speak(dialect)
+		if err := r.SetupWithManager(mgr); err != nil {
+			f.t.Fatal(err)
+		}
 	}
 	ctx, cancel := context.WithCancel(f.ctx)
 	done := make(chan error, 1)

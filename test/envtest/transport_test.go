@@ -84,7 +84,7 @@ func TestAServerWhoseCertificateIsNotVerifiedWorksAndWarns(t *testing.T) {
 	f.rolledOut("careless", 1)
 	verified := f.condition("careless", "Verified", metav1.ConditionTrue, "Verified")
 	for _, conditionType := range []string{"Accepted", "Verified"} {
-		if message := messageOf(verified, conditionType); !strings.HasSuffix(message, "is not verified (spec.tls.insecureSkipVerify)") {
+		if message := messageOf(verified, conditionType); !strings.HasSuffix(message, "is not verified (insecureSkipVerify)") {
 			t.Errorf("%s says %q", conditionType, message)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -151,8 +150,20 @@ func TestEveryManifestIsListedInItsKustomization(t *testing.T) {
 			t.Errorf("%s: %v", file, err)
 		}
 		resources, _, err := unstructured.NestedStringSlice(kustomization.Object, "resources")
-		if err != nil || !strings.Contains(strings.Join(resources, "\n")+"\n", filepath.Base(file)+"\n") {
-			t.Errorf("%s is not among the resources of its kustomization: %v %v", file, resources, err)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		patches, _, err := unstructured.NestedSlice(kustomization.Object, "patches")
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		for _, patch := range patches {
+			if fields, ok := patch.(map[string]any); ok {
+				resources = append(resources, fmt.Sprint(fields["path"]))
+			}
+		}
+		if !slices.Contains(resources, filepath.Base(file)) {
+			t.Errorf("%s is not among the resources and patches of its kustomization: %v", file, resources)
 		}
 	}
 }

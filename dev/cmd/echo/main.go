@@ -7,7 +7,7 @@
 //	echo sleep                wait until told to stop
 //	echo eat                  take memory until killed
 //	echo exit N               end at once with exit code N
-//	echo env | cat FILE | ls DIR
+//	echo env | cat FILE | ls DIR | mcp (a small MCP server, which may speak TLS: see its -h)
 //
 // get and post end with exit code 1 if a request had no answer, or one of status 400 or more.
 package main
@@ -21,11 +21,12 @@ import (
 	"syscall"
 )
 
-var errUsage = errors.New("usage: echo serve|get|post|deny|sleep|eat|exit|env|cat|ls [ARG]")
+var errUsage = errors.New("usage: echo serve|mcp|get|post|deny|sleep|eat|exit|env|cat|ls [ARG]")
 
 // commands get the arguments after their name.
 var commands = map[string]func(ctx context.Context, args []string) error{
 	"serve": serve,
+	"mcp":   serveMCP,
 	"get":   get,
 	"post":  post,
 	"deny":  deny,

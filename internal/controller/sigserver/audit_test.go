@@ -1,0 +1,183 @@
+package sigserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/engine"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/probe"
+)
+
+// recorder returns a logger and the lines that were written to it, without what they all begin with.
+func recorder(t *testing.T) (logger logr.Logger, lines *[]string) {
+	t.Helper()
+	lines = &[]string{}
+	const common = `"level"=0 "msg"="audit" "mcpserver"="demo" "namespace"="team" "generation"=2 "resourceVersion"="7" "operation"=`
+	return funcr.New(func(prefix, line string) {
+		rest, ok := strings.CutPrefix(line, common)
+		if !ok || prefix != "audit" {
+			t.Errorf("%s: %s lacks what each line of the audit log has", prefix, line)
+		}
+		*lines = append(*lines, rest)
+	}, funcr.Options{}).WithName("audit"), lines
+}
+
+func TestHandshakesAreInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	logger, lines := recorder(t)
+	d := Dialect{Audit: logger}
+	handshake := engine.Handshake{URL: "http://192.0.2.1:8080/mcp", Full: true, Server: probe.Server{
+		Key: types.NamespacedName{Namespace: "team", Name: "demo"}, Generation: 2, ResourceVersion: "7",
+	}}
+	d.Starting(handshake)
+	d.Ended(handshake, 30*time.Millisecond, &mcp.Result{ProtocolVersion: "2025-11-25", Server: mcp.ServerInfo{Name: "a", Version: "1"}}, nil)
+	d.Ended(handshake, time.Second, nil, errors.New("no answer"))
+	d.Ended(handshake, time.Second, &mcp.Result{AuthRequired: true}, nil)
+	handshake.Full = false
+	d.Starting(handshake)                          // whether it still answers
+	d.Ended(handshake, time.Millisecond, nil, nil) // it does
+	want := []string{
+		`"HandshakeAttempt" "url"="http://192.0.2.1:8080/mcp"`,
+		`"HandshakeSuccess" "url"="http://192.0.2.1:8080/mcp" "durationMs"=30 "protocolVersion"="2025-11-25" "serverName"="a" "serverVersion"="1"`,
+		`"HandshakeFailed" "url"="http://192.0.2.1:8080/mcp" "error"="no answer" "durationMs"=1000`,
+		`"HandshakeAuthSkip" "url"="http://192.0.2.1:8080/mcp" "error"="the server asks for credentials"`,
+	}
+	if diff := cmp.Diff(want, *lines); diff != "" {
+		t.Errorf("audit log (-want +got)\n%s", diff)
+	}
+}
+
+func TestChangesOfAServerAreInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	with := func(retries int32, conditions ...metav1.Condition) *sigv1alpha1.MCPServer {
+		return makeServer(func(s *sigv1alpha1.MCPServer) {
+			s.Status.Conditions, s.Status.HandshakeRetryCount = conditions, retries
+		})
+	}
+	conflict := fmt.Errorf("wrapped: %w", &apply.ConflictError{Resource: types.NamespacedName{Namespace: "team", Name: "demo"}, Kind: "Service", Owner: "A/b"})
+	for name, tt := range map[string]struct {
+		before, after *sigv1alpha1.MCPServer
+		pass          engine.Pass
+		want          []string
+	}{
+		"nothing": {with(0, valid, ready), with(0, valid, ready), engine.Pass{}, nil},
+		"a refusal": {
+			with(0, valid), with(0, invalid), engine.Pass{},
+			[]string{`"ConfigurationRejected" "reason"="Invalid" "message"="` + invalid.Message + `"`},
+		},
+		"it stays": {with(0, invalid), with(0, invalid), engine.Pass{}, nil},
+		"a conflict": {
+			with(0, valid, ready), with(0, valid, noService), engine.Pass{Cause: conflict},
+			[]string{`"OwnershipViolation" "resource"="team/demo" "resourceKind"="Service" "existingOwner"="A/b"`},
+		},
+		"it lasts": {with(0, valid, noService), with(0, valid, noService), engine.Pass{Cause: conflict}, nil},
+		"a policy": {
+			with(0), with(0), engine.Pass{Policy: apply.Created},
+			[]string{`"NetworkPolicyCreated" "networkPolicy"="demo" "hasIngressRestriction"=false "hasEgressRestriction"=false`},
+		},
+		"it changes": {
+			with(0), with(0), engine.Pass{Policy: apply.Updated},
+			[]string{`"NetworkPolicyUpdated" "networkPolicy"="demo" "hasIngressRestriction"=false "hasEgressRestriction"=false`},
+		},
+		"other tools": {with(0), with(0), engine.Pass{CapabilityChange: "tools: true->false"}, []string{`"CapabilityChange" "diff"="tools: true->false"`}},
+		"many tries":  {with(9), with(10), engine.Pass{}, []string{`"HandshakeRetriesExhausted" "retries"=10 "max"=10`}},
+		"and more":    {with(10), with(11), engine.Pass{}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			logger, lines := recorder(t)
+			Dialect{Audit: logger}.Report(t.Context(), tt.before, tt.after, tt.pass)
+			if diff := cmp.Diff(tt.want, append([]string(nil), *lines...)); diff != "" {
+				t.Errorf("audit log (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAServerThatFailsForLongIsToldOnce(t *testing.T) {
+	t.Parallel()
+	at := func(retries int32) *sigv1alpha1.MCPServer {
+		return makeServer(func(s *sigv1alpha1.MCPServer) { s.Status.HandshakeRetryCount = retries })
+	}
+	for name, tt := range map[string]struct {
+		before, after int32
+		want          bool
+	}{"one less": {8, 9, false}, "crossing": {9, 10, true}, "a leap": {3, 12, true}, "beyond": {10, 11, false}, "an end": {12, 0, false}} {
+		events := Dialect{}.Events(at(tt.before), at(tt.after))
+		if (len(events) == 1) != tt.want {
+			t.Errorf("%s: events %v", name, events)
+		}
+		if len(events) == 1 && (events[0].Action != "MCPHandshakeRetriesExhausted" || !strings.Contains(events[0].Note, fmt.Sprint(tt.after))) {
+			t.Errorf("%s: %+v", name, events[0])
+		}
+	}
+}
+
+// answers is a client of which every answer is the same.
+type answers struct {
+	result *mcp.Result
+	err    error
+}
+
+func (a answers) Probe(context.Context, mcp.Target) (*mcp.Result, error) { return a.result, a.err }
+func (a answers) Check(context.Context, mcp.Target, *mcp.Result) error   { return a.err }
+
+func TestARefusalForWantOfCredentialsIsAnAnswerAndOthersAreNot(t *testing.T) {
+	t.Parallel()
+	for reason, isAnswer := range map[mcp.Reason]bool{
+		mcp.Unauthorized: true, mcp.Forbidden: true, mcp.HostRefused: false, mcp.NotMCP: false, mcp.ServerError: false,
+	} {
+		client := Dialect{}.Handshaker(answers{err: &mcp.Error{Reason: reason}})
+		result, err := client.Probe(t.Context(), mcp.Target{})
+		if (err == nil) != isAnswer || isAnswer && !result.AuthRequired {
+			t.Errorf("%s: %+v, %v", reason, result, err)
+		}
+		known := client.Check(t.Context(), mcp.Target{}, &mcp.Result{AuthRequired: true})
+		if (known == nil) != isAnswer {
+			t.Errorf("%s of a server that asked before: %v", reason, known)
+		}
+		again := client.Check(t.Context(), mcp.Target{}, &mcp.Result{ProtocolVersion: "2025-11-25"})
+		if errors.Is(again, mcp.ErrStale) != isAnswer {
+			t.Errorf("%s of a server that did not ask before: %v", reason, again)
+		}
+	}
+}
+
+func TestOnlyCapabilitiesAreCompared(t *testing.T) {
+	t.Parallel()
+	with := func(c *mcpv1alpha1.MCPServerCapabilities) *mcpv1alpha1.MCPServerStatus {
+		return &mcpv1alpha1.MCPServerStatus{ServerInfo: &mcpv1alpha1.MCPServerInfo{Capabilities: c}}
+	}
+	tools := with(&mcpv1alpha1.MCPServerCapabilities{Tools: true})
+	more := with(&mcpv1alpha1.MCPServerCapabilities{Prompts: true})
+	more.Tools = []mcpv1alpha1.ToolStatus{{Name: "a"}}
+	for name, tt := range map[string]struct {
+		before, after *mcpv1alpha1.MCPServerStatus
+		want          string
+	}{
+		"other ones":         {tools, more, "tools: true->false, prompts: false->true"},
+		"from none":          {with(nil), tools, "tools: false->true"},
+		"the same":           {tools, tools, ""},
+		"nothing was known":  {&mcpv1alpha1.MCPServerStatus{}, tools, ""},
+		"nothing is known":   {tools, &mcpv1alpha1.MCPServerStatus{}, ""},
+		"tools have no name": {more, with(&mcpv1alpha1.MCPServerCapabilities{Prompts: true}), ""},
+	} {
+		if got := (Dialect{}).CapabilityChange(tt.before, tt.after); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}

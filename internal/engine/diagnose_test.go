@@ -1,0 +1,246 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
+
+func TestAPodIsDiagnosedFromWhatTheKubeletTells(t *testing.T) {
+	t.Parallel()
+	// of changes the one container of a pod.
+	of := func(change func(*corev1.ContainerStatus)) *corev1.Pod {
+		return makePod(func(pod *corev1.Pod) { change(&pod.Status.ContainerStatuses[0]) })
+	}
+	state := func(state corev1.ContainerState) *corev1.Pod {
+		return of(func(c *corev1.ContainerStatus) { c.State = state })
+	}
+	// again is a container that was started again after it had ended.
+	again := func(state, last corev1.ContainerState, restarts int32) *corev1.Pod {
+		return of(func(c *corev1.ContainerStatus) {
+			c.State, c.LastTerminationState, c.RestartCount = state, last, restarts
+		})
+	}
+	aged := func(pod *corev1.Pod, age time.Duration) *corev1.Pod {
+		pod.CreationTimestamp = ago(age)
+		return pod
+	}
+	is := func(reason, message string) diagnosis {
+		return diagnosis{reason: reason, message: message + " (pod: demo-1)"}
+	}
+	// after makes a diagnosis one that is looked at again.
+	after := func(d diagnosis, after time.Duration) diagnosis {
+		d.after = after
+		return d
+	}
+	none := corev1.ContainerState{}
+
+	tests := map[string]struct {
+		pod  *corev1.Pod
+		want diagnosis
+	}{
+		"an image that cannot be pulled": {
+			state(waiting("ErrImagePull", "not found")), is("ImagePullFailed", `Image pull failed for "registry.example.com/server:1": not found`),
+		},
+		"a pull that is put off": {
+			state(waiting("ImagePullBackOff", "Back-off")), is("ImagePullFailed", `Image pull failed for "registry.example.com/server:1": Back-off`),
+		},
+		"a pull that is put off is told by its cause, as before": {
+			state(waiting("ImagePullBackOff", `Back-off pulling image "x:1": ErrImagePull: not found`)),
+			is("ImagePullFailed", `Image pull failed for "registry.example.com/server:1": not found`),
+		},
+		"an image that cannot be named so": {
+			state(waiting("InvalidImageName", "bad")), is("ImagePullFailed", `Image pull failed for "registry.example.com/server:1": bad`),
+		},
+		"an image that may not be pulled and is not there": {
+			state(waiting("ErrImageNeverPull", "absent")), is("ImagePullFailed", `Image pull failed for "registry.example.com/server:1": absent`),
+		},
+		"a crash loop tells the exit code of the last run": {
+			again(waiting("CrashLoopBackOff", ""), ended(3, "Error"), 4), is("CrashLooping", "Container crashing: exit code 3, restarts: 4"),
+		},
+		"a crash loop of a server that ends without an error": {
+			again(waiting("CrashLoopBackOff", ""), ended(0, "Completed"), 4), is("CrashLooping", "Container crashing: exit code 0, restarts: 4"),
+		},
+		"a crash loop without a last run": {
+			again(waiting("CrashLoopBackOff", ""), none, 4), is("CrashLooping", "Container crashing: restarts: 4"),
+		},
+		"a crash loop by the memory limit": {
+			again(waiting("CrashLoopBackOff", ""), ended(137, "OOMKilled"), 2),
+			is("OOMKilled", "Container OOMKilled: exit code 137, restarts: 2; raise spec.resources.limits.memory"),
+		},
+		"a container that ended":                  {state(ended(1, "Error")), is("CrashLooping", "Container crashing: exit code 1, restarts: 0")},
+		"a container that ended without an error": {state(ended(0, "Completed")), is("CrashLooping", "Container crashing: exit code 0, restarts: 0")},
+		"a container that was just killed for its memory": {
+			state(ended(137, "OOMKilled")), is("OOMKilled", "Container OOMKilled: exit code 137, restarts: 0; raise spec.resources.limits.memory"),
+		},
+		"a container that runs again is told by how it ended": {
+			again(running(time.Second), ended(2, "Error"), 3), after(is("CrashLooping", "Container crashing: exit code 2, restarts: 3"), 59*time.Second),
+		},
+		"a container that runs again after it ended without an error": {
+			again(running(time.Second), ended(0, "Completed"), 3),
+			after(is("CrashLooping", "Container crashing: exit code 0, restarts: 3"), 59*time.Second),
+		},
+		"a container that runs again after it was killed for its memory": {
+			again(running(59*time.Second), ended(137, "OOMKilled"), 1),
+			after(is("OOMKilled", "Container OOMKilled: exit code 137, restarts: 1; raise spec.resources.limits.memory"), time.Second),
+		},
+		"a container that runs for long has its last end forgotten": {
+			again(running(time.Minute), ended(2, "Error"), 3), is("NotReady", "Container not passing health checks: restarts: 3"),
+		},
+		"a missing key": {
+			state(waiting("CreateContainerConfigError", `couldn't find key TOKEN in Secret team/api`)),
+			is("ConfigError", "Container config error: couldn't find key TOKEN in Secret team/api"),
+		},
+		"an image whose user is a name": {
+			state(waiting("CreateContainerConfigError", "image has non-numeric user (node), cannot verify user is non-root")),
+			is("NonNumericUser", "Container config error: image has non-numeric user (node), cannot verify user is non-root; "+
+				"set spec.podSecurity.runAsUser to the number of the image's user"),
+		},
+		"an image that runs as root": {
+			state(waiting("CreateContainerConfigError", "container has runAsNonRoot and image will run as root")),
+			is("NonNumericUser", "Container config error: container has runAsNonRoot and image will run as root; "+
+				"set spec.podSecurity.runAsUser to a number other than 0, or runAsNonRoot to false"),
+		},
+		"a command that is not there": {
+			state(waiting("RunContainerError", `exec: "serve": not found`)), is("ConfigError", `Container config error: exec: "serve": not found`),
+		},
+		"a container that has just started is given time": {state(running(4 * time.Second)), diagnosis{after: 6 * time.Second}},
+		"a container that is not ready after the grace":   {state(running(10 * time.Second)), is("NotReady", notListening)},
+		"a container that is not ready after a restart": {
+			again(running(20*time.Second), none, 2), is("NotReady", "Container not passing health checks: restarts: 2"),
+		},
+		"a container that is ready in a pod that is not": {of(func(c *corev1.ContainerStatus) { c.Ready = true }), diagnosis{}},
+		"a container that is being made":                 {aged(state(waiting("ContainerCreating", "")), 5*time.Second), diagnosis{after: 10 * time.Second}},
+		"a container that is being made for long": {
+			aged(state(waiting("ContainerCreating", "")), 15*time.Second), is("MountFailed", "Container has not been created (ContainerCreating)"),
+		},
+		"a container that waits for init containers is no stuck mount": {state(waiting("PodInitializing", "")), diagnosis{}},
+		"a word of the kubelet that is not known tells nothing":        {state(waiting("Pondering", "x")), diagnosis{}},
+		"the time to be made begins when the kubelet does": {
+			startedAt(state(waiting("ContainerCreating", "")), 3*time.Second), diagnosis{after: 12 * time.Second},
+		},
+		"a pod that no node takes": {
+			makePod(func(pod *corev1.Pod) {
+				pod.Status.ContainerStatuses = nil
+				pod.Status.Conditions = []corev1.PodCondition{{
+					Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Reason: corev1.PodReasonUnschedulable, Message: "0/2 nodes are available",
+				}}
+			}),
+			is("Unschedulable", "Pod cannot be scheduled: 0/2 nodes are available"),
+		},
+		"a ready pod is not diagnosed, whatever it went through": {
+			makePod(func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].LastTerminationState = ended(1, "Error") }, ready), diagnosis{},
+		},
+		"a pod that the kubelet has not seen": {makePod(func(pod *corev1.Pod) { pod.Status = corev1.PodStatus{} }), diagnosis{}},
+		"a container without a state":         {state(none), diagnosis{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := diagnosePod(tt.pod, now)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(diagnosis{})); diff != "" {
+				t.Errorf("diagnosis (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+const notListening = "Container not passing health checks: it runs and its readiness probe fails; " +
+	"does the server listen on spec.port and on all addresses?"
+
+func startedAt(pod *corev1.Pod, age time.Duration) *corev1.Pod {
+	pod.Status.StartTime = new(ago(age))
+	return pod
+}
+
+func TestInitContainersAreDiagnosedFirst(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		init corev1.ContainerState
+		main corev1.ContainerState
+		want diagnosis
+	}{
+		"one that failed hides that the others wait for it": {
+			ended(1, "Error"), waiting("PodInitializing", ""),
+			diagnosis{reason: "CrashLooping", message: "Container crashing: exit code 1, restarts: 0 (pod: demo-1)"},
+		},
+		"one that cannot be pulled": {
+			waiting("ImagePullBackOff", "Back-off"), waiting("PodInitializing", ""),
+			diagnosis{reason: "ImagePullFailed", message: `Image pull failed for "init:1": Back-off (pod: demo-1)`},
+		},
+		"one that has done its work says nothing": {
+			ended(0, "Completed"), ended(4, "Error"),
+			diagnosis{reason: "CrashLooping", message: "Container crashing: exit code 4, restarts: 0 (pod: demo-1)"},
+		},
+		"one that runs for long is progress, and no server that does not listen": {
+			running(time.Hour), running(time.Second), diagnosis{after: 9 * time.Second},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := diagnosePod(makePod(func(pod *corev1.Pod) {
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", Image: "init:1", State: tt.init}}
+				pod.Status.ContainerStatuses[0].State = tt.main
+			}), now)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(diagnosis{})); diff != "" {
+				t.Errorf("diagnosis (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOfSeveralContainersTheFirstThatFailsIsTold(t *testing.T) {
+	t.Parallel()
+	pod := makePod(func(pod *corev1.Pod) {
+		pod.Status.ContainerStatuses[0].State = running(time.Second)
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses,
+			corev1.ContainerStatus{Name: "starting", State: running(7 * time.Second)},
+			corev1.ContainerStatus{Name: "sidecar", State: ended(9, "Error")})
+	})
+	want := diagnosis{reason: mcpv1alpha1.ReasonCrashLooping, message: "Container crashing: exit code 9, restarts: 0 (pod: demo-1)"}
+	if got := diagnosePod(pod, now); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:2]
+	if got := diagnosePod(pod, now); got != (diagnosis{after: 3 * time.Second}) {
+		t.Errorf("got %+v, want the container that is due first", got)
+	}
+}
+
+func TestADeploymentThatMayNotMakePodsIsTold(t *testing.T) {
+	t.Parallel()
+	replicaFailure := func(status corev1.ConditionStatus) *appsv1.Deployment {
+		return makeDeployment(func(d *appsv1.Deployment) {
+			d.Status.Conditions = []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse, Message: "too few"},
+				{Type: appsv1.DeploymentReplicaFailure, Status: status, Message: `pods "demo-1" is forbidden: exceeded quota`},
+			}
+		})
+	}
+	tests := map[string]struct {
+		deployment *appsv1.Deployment
+		want       diagnosis
+	}{
+		"refused": {
+			replicaFailure(corev1.ConditionTrue),
+			diagnosis{reason: "PodRejected", message: `Pods cannot be created: exceeded quota`},
+		},
+		"refused before":       {replicaFailure(corev1.ConditionFalse), diagnosis{}},
+		"without any trouble":  {makeDeployment(), diagnosis{}},
+		"not looked after yet": {makeDeployment(func(d *appsv1.Deployment) { d.Status = appsv1.DeploymentStatus{} }), diagnosis{}},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, diagnoseDeployment(tt.deployment), cmp.AllowUnexported(diagnosis{})); diff != "" {
+				t.Errorf("diagnosis (-want +got)\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,30 @@
+package engine
+
+import (
+	"testing"
+
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+)
+
+func TestPausedIsShownWhileItIsSo(t *testing.T) {
+	t.Parallel()
+	s := makeScope(makeDeployment(), nil, []metav1.Condition{accepted, allThere, available, verified})
+	for _, paused := range []bool{true, false} {
+		s.paused = paused
+		s.summarize(reconcile.Result{})
+		c := apimeta.FindStatusCondition(s.server.Status.Conditions, mcpv1alpha1.ConditionPaused)
+		if (c != nil) != paused || c != nil && c.Status != metav1.ConditionTrue {
+			t.Errorf("paused: %t, condition: %+v", paused, c)
+		}
+		if got := conditionOf(s.server.Status.Conditions, mcpv1alpha1.ConditionReady); got.Status != metav1.ConditionTrue {
+			t.Errorf("paused: %t, Ready: %+v; a pause takes nothing from what serves", paused, got)
+		}
+	}
+	if s.server.Status.ObservedGeneration != 2 || s.server.Status.Phase != mcpv1alpha1.PhaseReady {
+		t.Errorf("observed generation %d, phase %q", s.server.Status.ObservedGeneration, s.server.Status.Phase)
+	}
+}

@@ -1,0 +1,336 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+)
+
+func TestTheErrorOfWritingAChildBecomesApplied(t *testing.T) {
+	t.Parallel()
+	deployments := schema.GroupResource{Group: "apps", Resource: "deployments"}
+	cause := errors.New("exceeded quota")
+	tests := map[string]struct {
+		err      error
+		want     metav1.Condition
+		kept     bool // the stored condition stays
+		returned bool // to be tried again with back-off
+		after    time.Duration
+	}{
+		"none": {want: condition("Applied", metav1.ConditionTrue, "Applied", "All child objects are up to date")},
+		"a conflict with another writer tells a user nothing": {
+			err: apierrors.NewConflict(deployments, "demo", cause), kept: true, returned: true,
+		},
+		"a child that somebody made a moment ago tells a user nothing": {
+			err: fmt.Errorf("create: %w", apierrors.NewAlreadyExists(deployments, "demo")), kept: true, returned: true,
+		},
+		"an API server that is overloaded tells a user nothing": {
+			err: apierrors.NewTooManyRequests("slow down", 1), kept: true, returned: true,
+		},
+		"a child that the API server finds invalid": {
+			err: apierrors.NewInvalid(schema.GroupKind{Group: "apps", Kind: "Deployment"}, "demo", nil),
+			want: condition("Applied", metav1.ConditionFalse, "Rejected",
+				`Failed to reconcile Deployment: Deployment.apps "demo" is invalid`),
+			after: time.Minute,
+		},
+		"a child that the API server cannot read": {
+			err:   apierrors.NewBadRequest("unknown field"),
+			want:  condition("Applied", metav1.ConditionFalse, "Rejected", "Failed to reconcile Deployment: unknown field"),
+			after: time.Minute,
+		},
+		"a child that a quota forbids": {
+			err: apierrors.NewForbidden(deployments, "demo", cause),
+			want: condition("Applied", metav1.ConditionFalse, "Rejected",
+				`Failed to reconcile Deployment: deployments.apps "demo" is forbidden: exceeded quota`),
+			returned: true,
+		},
+		"a child that belongs to somebody else": {
+			err:  fmt.Errorf("wrapped: %w", &apply.OwnershipConflictError{Message: "it is not yours"}),
+			want: condition("Applied", metav1.ConditionFalse, "OwnershipConflict", "Failed to reconcile Deployment: wrapped: it is not yours"),
+		},
+		"a child that is being deleted": {
+			err:  &apply.TerminatingError{Message: "Deployment team/demo is being deleted"},
+			want: condition("Applied", metav1.ConditionUnknown, "ApplyFailed", "Deployment team/demo is being deleted"),
+		},
+		"anything else": {
+			err:      cause,
+			want:     condition("Applied", metav1.ConditionFalse, "ApplyFailed", "Failed to reconcile Deployment: exceeded quota"),
+			returned: true,
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out := applied("Deployment", tt.err)
+			got, recorded := out.Condition("Applied", 2)
+			if recorded == tt.kept {
+				t.Errorf("recorded: %t, want %t", recorded, !tt.kept)
+			}
+			if diff := cmp.Diff(tt.want, got); recorded && diff != "" {
+				t.Errorf("condition (-want +got)\n%s", diff)
+			}
+			if (out.Err() != nil) != tt.returned || tt.returned && !errors.Is(out.Err(), tt.err) {
+				t.Errorf("returned: %v, want it: %t", out.Err(), tt.returned)
+			}
+			if conflict := apply.IsOwnershipConflict(out.Cause()); conflict != apply.IsOwnershipConflict(tt.err) {
+				t.Errorf("the cause is an ownership conflict: %t", conflict)
+			}
+			if out.After != tt.after {
+				t.Errorf("a timer of %s, want %s", out.After, tt.after)
+			}
+		})
+	}
+}
+
+func TestAvailableTellsWhetherAPodIsReadyAndElseWhy(t *testing.T) {
+	t.Parallel()
+	noneReady := func(d *appsv1.Deployment) { d.Status.ReadyReplicas = 0 }
+	wanting := func(n int32) func(*appsv1.Deployment) {
+		return func(d *appsv1.Deployment) { d.Spec.Replicas = &n }
+	}
+	foreign := func(d *appsv1.Deployment) { d.OwnerReferences[0].UID = "uid-other" }
+	crash := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = ended(1, "Error") }
+	named := func(name string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Name = name } }
+	waitingForPods := reconcile.Wait("Initializing", "Waiting for pods to become ready", 0)
+	waitingForDeployment := reconcile.Wait("Initializing", "Waiting for the Deployment to be created", 0)
+	// pulling is a pod whose image cannot be pulled.
+	pulling := func(reason, message string) *corev1.Pod {
+		return makePod(func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = waiting(reason, message) })
+	}
+	pullFailed := func(message string) reconcile.Outcome {
+		return reconcile.Unsettled("ImagePullFailed", `Image pull failed for "registry.example.com/server:1": `+message+" (pod: demo-1)", 0)
+	}
+	crashLooping := reconcile.Unsettled("CrashLooping", "Container crashing: exit code 1, restarts: 0 (pod: demo-1)", 0)
+	nonePodReady := reconcile.Unsettled("NotReady", "No pod is ready", 0)
+
+	tests := map[string]struct {
+		objects []client.Object
+		stored  []metav1.Condition
+		want    reconcile.Outcome
+		ready   int32
+	}{
+		"there is no Deployment":            {want: waitingForDeployment},
+		"the Deployment is somebody else's": {objects: []client.Object{makeDeployment(foreign), makePod(crash)}, want: waitingForDeployment},
+		"a pod is ready": {
+			objects: []client.Object{makeDeployment(), makePod(ready)}, ready: 1,
+			want: reconcile.Done("Available", "1 of 1 replicas are ready"),
+		},
+		"a pod is ready, another crashes": {
+			objects: []client.Object{makeDeployment(wanting(2)), makePod(ready, named("demo-0")), makePod(crash)}, ready: 1,
+			want: reconcile.Done("Available", "1 of 2 replicas are ready; Container crashing: exit code 1, restarts: 0 (pod: demo-1)"),
+		},
+		"as many pods are ready as are wanted: one too many that crashes is no news": {
+			objects: []client.Object{makeDeployment(), makePod(ready, named("demo-0")), makePod(crash)}, ready: 1,
+			want: reconcile.Done("Available", "1 of 1 replicas are ready"),
+		},
+		"scaled to zero": {
+			objects: []client.Object{makeDeployment(wanting(0), noneReady)}, want: reconcile.Unsettled("ScaledToZero", "The server is scaled to 0 replicas", 0),
+		},
+		"pods start":      {objects: []client.Object{makeDeployment(noneReady)}, want: waitingForPods},
+		"the pod crashes": {objects: []client.Object{makeDeployment(noneReady), makePod(crash)}, want: crashLooping},
+		"the last ready pod is gone: that is a failure, not a beginning": {
+			objects: []client.Object{makeDeployment(noneReady)}, stored: []metav1.Condition{available}, want: nonePodReady,
+		},
+		"a new pod after one that crashed": {
+			objects: []client.Object{makeDeployment(noneReady)}, stored: []metav1.Condition{crashing}, want: nonePodReady,
+		},
+		"a first pod after zero is a beginning": {
+			objects: []client.Object{makeDeployment(noneReady)}, stored: []metav1.Condition{stopped}, want: waitingForPods,
+		},
+		"a pod that is being deleted tells nothing": {
+			objects: []client.Object{makeDeployment(noneReady), makePod(crash, func(pod *corev1.Pod) {
+				pod.DeletionTimestamp, pod.Finalizers = new(metav1.Now()), []string{"example.com/hold"}
+			})},
+			want: waitingForPods,
+		},
+		"an evicted pod tells nothing": {
+			objects: []client.Object{makeDeployment(noneReady), makePod(crash, func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed })},
+			want:    waitingForPods,
+		},
+		"a pod of another kind that shares a label tells nothing": {
+			objects: []client.Object{makeDeployment(noneReady), makePod(crash, func(pod *corev1.Pod) { pod.Labels = map[string]string{"mcp-server": "demo"} })},
+			want:    waitingForPods,
+		},
+		"an image cannot be pulled": {objects: []client.Object{makeDeployment(noneReady), pulling("ErrImagePull", "not found")}, want: pullFailed("not found")},
+		"pods may not be made": {
+			objects: []client.Object{makeDeployment(noneReady, func(d *appsv1.Deployment) {
+				d.Status.Conditions = []appsv1.DeploymentCondition{{Type: appsv1.DeploymentReplicaFailure, Status: corev1.ConditionTrue, Message: "quota"}}
+			})},
+			want: reconcile.Unsettled("PodRejected", "Pods cannot be created: quota", 0),
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := makeScope(nil, tt.stored, nil)
+			s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(tt.objects...).Build()
+			s.seen = false
+			got := s.observePods(t.Context())
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(reconcile.Outcome{})); diff != "" {
+				t.Errorf("outcome (-want +got)\n%s", diff)
+			}
+			status := s.server.Status
+			if !s.seen || status.ReadyReplicas != tt.ready || status.Selector != "mcp.operator/server=demo" {
+				t.Errorf("seen: %t, ready: %d, selector: %q", s.seen, status.ReadyReplicas, status.Selector)
+			}
+		})
+	}
+}
+
+func TestPodsThatCannotBeListedAreNotTakenForNone(t *testing.T) {
+	t.Parallel()
+	s := makeScope(nil, nil, nil)
+	s.seen = false
+	s.Client = lists{Client: fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(makeDeployment()).Build(), err: context.DeadlineExceeded}
+	out := s.observePods(t.Context())
+	if !errors.Is(out.Err(), context.DeadlineExceeded) || s.seen {
+		t.Errorf("outcome %+v, seen: %t", out, s.seen)
+	}
+}
+
+func TestWhatTheAPIServerRefusesToTellIsUnknownAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	refusal := errors.New("forbidden")
+	refuse := func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+		return refusal
+	}
+	phases := map[string]func(*scope, context.Context) reconcile.Outcome{"Accepted": (*scope).validate, "Available": (*scope).observePods}
+	for conditionType, do := range phases {
+		s := makeScope(nil, nil, nil)
+		s.server.Spec.SecretRefs = mounting("tls").Spec.SecretRefs
+		s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithInterceptorFuncs(interceptor.Funcs{Get: refuse}).Build()
+		s.refs = newReferences(s.Client, s.Client, nil)
+		out := do(s, t.Context())
+		got, recorded := out.Condition(conditionType, 2)
+		if !recorded || got.Status != metav1.ConditionUnknown || got.Reason != "Unknown" || !errors.Is(out.Err(), refusal) {
+			t.Errorf("%s: condition %+v, returned %v", conditionType, got, out.Err())
+		}
+	}
+}
+
+func TestAReadyServerWhoseOtherPodStartsIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	other := makePod(func(pod *corev1.Pod) {
+		pod.Name, pod.CreationTimestamp = "demo-2", metav1.Now()
+		pod.Status.ContainerStatuses[0].State = waiting("ContainerCreating", "")
+	})
+	s := makeScope(nil, nil, nil)
+	two := makeDeployment(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) })
+	s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(two, makePod(ready), other).Build()
+	out := s.observePods(t.Context())
+	if !out.IsDone() || out.Message != "1 of 2 replicas are ready" || out.After <= 0 || out.After > mountGrace {
+		t.Errorf("outcome %+v; want it done, and looked at again within %s", out, mountGrace)
+	}
+}
+
+func TestTheConfigMapOfARemovedConfigurationGoesWhenNoPodCanMountIt(t *testing.T) {
+	t.Parallel()
+	inline := func(s *scope) { s.children.ConfigMap = configMap("demo-config") }
+	tests := map[string]struct {
+		deployment *appsv1.Deployment
+		change     func(*scope)
+		stays      bool
+	}{
+		"all pods are new": {deployment: makeDeployment()},
+		"an old pod may start again": {
+			deployment: makeDeployment(func(d *appsv1.Deployment) { d.Status.Replicas, d.Status.UpdatedReplicas = 2, 1 }), stays: true,
+		},
+		"the edit was not observed": {deployment: makeDeployment(func(d *appsv1.Deployment) { d.Generation++ }), stays: true},
+		"the edit was not applied":  {deployment: makeDeployment(), change: func(s *scope) { s.applied = false }, stays: true},
+		"no pod is wanted": {
+			deployment: makeDeployment(func(d *appsv1.Deployment) { d.Spec.Replicas, d.Status = new(int32(0)), appsv1.DeploymentStatus{} }),
+		},
+		"the Deployment could not be read": {stays: true},
+		"the configuration is there":       {deployment: makeDeployment(), change: inline, stays: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := makeScope(tt.deployment, nil, nil)
+			config := configMap("demo-config")
+			config.OwnerReferences = makeDeployment().OwnerReferences
+			s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(config).Build()
+			s.applier = apply.New(s.Client, s.Client, apply.FieldManager)
+			if tt.change != nil {
+				tt.change(s)
+			}
+			if out := s.removeUnused(t.Context()); !out.IsDone() {
+				t.Errorf("outcome %+v", out)
+			}
+			err := s.Get(t.Context(), client.ObjectKeyFromObject(config), configMap(""))
+			if stays := err == nil; stays != tt.stays || !stays && !apierrors.IsNotFound(err) {
+				t.Errorf("the ConfigMap stays: %t, want %t (%v)", stays, tt.stays, err)
+			}
+		})
+	}
+}
+
+// lists is a client whose lists of pods fail with err, and whose lists of events are as given.
+type lists struct {
+	client.Client
+
+	events []corev1.Event
+	err    error
+}
+
+func (c lists) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	if events, ok := list.(*corev1.EventList); ok {
+		events.Items = c.events
+	}
+	return c.err
+}
+
+func TestAStuckMountIsToldByTheNewestEventOfThePod(t *testing.T) {
+	t.Parallel()
+	event := func(reason, message string, age time.Duration) corev1.Event {
+		return corev1.Event{Reason: reason, Message: message, LastTimestamp: ago(age)}
+	}
+	stuck := diagnosis{reason: mcpv1alpha1.ReasonMountFailed, message: "Container has not been created (ContainerCreating) (pod: demo-1)"}
+	slow := diagnosis{after: time.Minute}
+	tests := map[string]struct {
+		events []corev1.Event
+		err    error
+		want   diagnosis
+	}{
+		"no event: it is only slow":     {want: slow},
+		"events of other things":        {events: []corev1.Event{event("Unhealthy", "x", 0)}, want: slow},
+		"events that may not be listed": {err: errors.New("forbidden"), want: slow},
+		"the newest of several is told": {
+			events: []corev1.Event{
+				event("FailedMount", "old", time.Minute), event("FailedMount", `secret "tls" not found`, time.Second),
+				event("FailedAttachVolume", "older", time.Hour),
+			},
+			want: diagnosis{reason: "MountFailed", message: `FailedMount: secret "tls" not found (pod: demo-1)`, after: time.Minute},
+		},
+		"a sandbox that cannot be made": {
+			events: []corev1.Event{event("FailedCreatePodSandBox", "no network", 0)},
+			want:   diagnosis{reason: "MountFailed", message: "FailedCreatePodSandBox: no network (pod: demo-1)", after: time.Minute},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := makeScope(nil, nil, nil)
+			s.APIReader = lists{events: tt.events, err: tt.err}
+			if diff := cmp.Diff(tt.want, s.explainMount(t.Context(), makePod(), stuck), cmp.AllowUnexported(diagnosis{})); diff != "" {
+				t.Errorf("diagnosis (-want +got)\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,294 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/probe"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/version"
+)
+
+const (
+	// A stored verdict is carried over, after a restart of the operator or a change of pods, for at most this long.
+	carryOver = 2 * time.Minute
+
+	// inlineTimeout bounds a handshake on the reconcile worker, and inlineRetry is when it is tried again.
+	inlineTimeout, inlineRetry = 15 * time.Second, 10 * time.Second
+)
+
+// verify says whether the server answered MCP. It never dials: the prober does, and wakes the object.
+func (s *scope) verify(ctx context.Context) reconcile.Outcome {
+	if !s.seen {
+		return reconcile.Keep(0) // there is no news of the pods, and they are not forgotten for that
+	}
+	if s.readyReplicas() == 0 {
+		s.observe(nil, trust{})
+		return reconcile.Wait(mcpv1alpha1.ReasonNoReadyPod, "No pod is ready to be asked", 0)
+	}
+	if s.prober == nil {
+		return s.verifyInline(ctx)
+	}
+	trusted, err := s.trust(ctx, s.server)
+	if err != nil {
+		return reconcile.Keep(0) // the condition Accepted tells it; pods are not asked by what they were not meant to be asked
+	}
+	s.observe(s.readyPods(), trusted)
+	s.verdict = s.prober.Verdict(s.server.UID)
+	out := judge(s.verdict, s.stored(mcpv1alpha1.ConditionVerified), s.server.Generation, time.Now())
+	if s.verdict.Result != nil && out.IsDone() && out.Generation == s.server.Generation {
+		s.learn(s.verdict.Result)
+	}
+	return s.warned(out)
+}
+
+// warned says with a good verdict that it is one about whoever answered.
+func (s *scope) warned(out reconcile.Outcome) reconcile.Outcome {
+	if out.IsDone() && isUnverified(s.server) {
+		out.Message += unverified
+	}
+	return out
+}
+
+// judge turns what the prober knows into the condition Verified. An answer counts for the generation that it was given for;
+// until one is there for the current generation, an older one stands. While nothing is known, after a restart of the operator
+// or a change of all pods, the stored verdict is carried over: a good one of any generation, a bad one of the current. A
+// Service that did not answer stays so until it answered for the current generation.
+func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.Time) reconcile.Outcome {
+	stands := stored.Status == metav1.ConditionTrue
+	carried := stands || stored.Reason == mcpv1alpha1.ReasonServiceUnreachable ||
+		stored.Status == metav1.ConditionFalse && stored.ObservedGeneration == generation
+	switch {
+	case !v.Known && carried && now.Sub(v.Since) < carryOver:
+		return reconcile.Keep(carryOver - now.Sub(v.Since))
+	case !v.Known:
+		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
+	case !v.Serving && v.Failure != nil:
+		return reconcile.Unsettled(string(v.Failure.Reason), fmt.Sprintf("%s (pod: %s)", v.Failure.Message, v.FailedPod), 0)
+	case v.ServiceFailure != nil:
+		return reconcile.Unsettled(mcpv1alpha1.ReasonServiceUnreachable, ServiceUnreachable, 0)
+	case v.Generation < generation && (stands || stored.Reason == mcpv1alpha1.ReasonServiceUnreachable):
+		return reconcile.Keep(0)
+	case v.Generation == 0 || v.Result == nil:
+		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
+	}
+	out := answered(v.Result)
+	if n := v.Result.DroppedTools; n > 0 {
+		out.Message += fmt.Sprintf("; %d of its tools have names or definitions that no client can use", n)
+	}
+	if v.Failure != nil {
+		out.Message += fmt.Sprintf("; pod %s does not: %s", v.FailedPod, v.Failure.Message)
+	}
+	out.Generation = v.Generation
+	return out
+}
+
+// answered is the outcome of an answer: a handshake, or the demand for a token.
+func answered(result *mcp.Result) reconcile.Outcome {
+	if result.AuthRequired {
+		return reconcile.Done(mcpv1alpha1.ReasonAuthRequired, "The server is up and asks callers for a Bearer token; its tools are not known")
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonVerified, "Answered MCP "+result.ProtocolVersion)
+}
+
+// ServiceUnreachable tells no more, since whoever can add endpoints to a Service could else learn what they are.
+const ServiceUnreachable = "A pod answers MCP, but not through the Service: " +
+	"do other EndpointSlices belong to the Service, or does a NetworkPolicy keep the operator out?"
+
+// observe tells the prober how the server is now.
+func (s *scope) observe(pods []probe.Pod, trusted trust) {
+	if s.prober != nil {
+		s.prober.Observe(s.probed(pods, trusted))
+	}
+}
+
+// probed is the server as the prober sees it.
+func (s *scope) probed(pods []probe.Pod, trusted trust) probe.Server {
+	service := s.serviceHost()
+	host := service
+	if s.settings.Forwarded {
+		host = net.JoinHostPort("localhost", strconv.Itoa(int(desired.Port(s.server))))
+	}
+	attempts, counts := s.kind().Attempts(s.stale)
+	server := probe.Server{
+		UID: s.server.UID, Key: client.ObjectKeyFromObject(s.server), Generation: s.server.Generation,
+		ResourceVersion: s.server.ResourceVersion, Attempts: attempts, CountAttempts: counts,
+		Settled: s.isSettled(), Host: cmp.Or(s.server.Spec.HostHeader, host), Path: desired.Path(s.server), Pods: pods,
+		SSE: s.server.Spec.Transport == mcpv1alpha1.TransportSSE, TLS: trusted.config, Trust: trusted.id,
+	}
+	for i := range s.pods {
+		if !isReady(&s.pods[i]) {
+			server.Unready = append(server.Unready, s.pods[i].UID)
+		}
+	}
+	if !s.settings.Forwarded && s.MCPDialer == nil {
+		server.Service = service
+	}
+	return server
+}
+
+// readyPods returns whom to ask. A replaced dialer asks the Service, which is all that it is told of.
+func (s *scope) readyPods() []probe.Pod {
+	if s.MCPDialer != nil {
+		service := s.kind().ServiceName(s.server.Name)
+		return []probe.Pod{{UID: types.UID(s.server.Name), Name: service, Address: s.serviceHost()}}
+	}
+	var pods []probe.Pod
+	own := s.ownPods()
+	for i := range own {
+		pod := &own[i]
+		if !isReady(pod) || pod.Status.PodIP == "" {
+			continue
+		}
+		port := cmp.Or(podPort(pod), desired.Port(s.server))
+		pods = append(pods, probe.Pod{
+			UID: pod.UID, Name: pod.Name, Namespace: pod.Namespace, Address: net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port))),
+		})
+	}
+	return pods
+}
+
+// verifyInline does the handshake here and now, for a Reconciler without a prober.
+func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
+	stored := s.stored(mcpv1alpha1.ConditionVerified)
+	switch {
+	case stored.Status == metav1.ConditionTrue && (stored.ObservedGeneration == s.server.Generation || !s.isSettled()):
+		return reconcile.Keep(0)
+	case s.server.Generation > 1 && !s.isSettled():
+		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "Waiting for the rollout: what answers now may be of an older generation", 0)
+	}
+	ctx, cancel := context.WithTimeout(ctx, inlineTimeout)
+	defer cancel()
+	trusted, err := s.trust(ctx, s.server)
+	if err != nil {
+		return reconcile.Keep(0) // the condition Accepted tells it
+	}
+	target := mcp.Target{
+		URL: s.address(), Host: s.server.Spec.HostHeader,
+		SSE: s.server.Spec.Transport == mcpv1alpha1.TransportSSE, Transport: s.directTransport(),
+	}
+	if trusted.config != nil {
+		target.Transport.TLSClientConfig = trusted.config
+	}
+	handshake, began := probe.Attempt{Server: s.probed(nil, trusted), URL: target.URL, Full: true}, time.Now()
+	s.kind().Starting(handshake)
+	result, err := s.handshaker().Probe(ctx, target)
+	s.ended(handshake, time.Since(began), result, err)
+	if err != nil {
+		s.verdict.Attempts = handshake.Server.Attempts + 1
+		reason := cmp.Or(string(mcp.ReasonOf(err)), string(mcp.ProtocolError))
+		return reconcile.Unsettled(reason, err.Error(), inlineRetry)
+	}
+	s.learn(result)
+	return s.warned(answered(result))
+}
+
+// handshaker returns what does handshakes: the replaced dialer, or a real client.
+func (r *Reconciler) handshaker() probe.Client {
+	if r.MCPDialer != nil {
+		return r.kind().Handshaker(dialed{r.MCPDialer})
+	}
+	return r.kind().Handshaker(&mcp.Client{Name: "mcp-operator", Version: ClientVersion})
+}
+
+// ClientVersion is the version that the operator tells in handshakes: that of the build.
+var ClientVersion = version.String()
+
+// directTransport dials addresses as they are, without proxies, and never this host or its links.
+func (r *Reconciler) directTransport() *http.Transport {
+	guard := mcp.Guard{Allow: mcp.AllowCluster}
+	transport := &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		return guard.DialContext(ctx, network, rooted(address))
+	}}
+	if r.TLSProfile != nil {
+		transport.TLSClientConfig = &tls.Config{MinVersion: tls.VersionTLS12}
+		r.TLSProfile(transport.TLSClientConfig)
+	}
+	return transport
+}
+
+// rooted ends a DNS name with a dot, so that no search domain is tried, which could lead elsewhere.
+func rooted(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || net.ParseIP(host) != nil || strings.HasSuffix(host, ".") {
+		return address
+	}
+	return net.JoinHostPort(host+".", port)
+}
+
+// dialed is a replaced dialer as a client of the prober.
+type dialed struct {
+	dial func(ctx context.Context, url string, transport *http.Transport) (*mcpv1alpha1.MCPServerInfo, error)
+}
+
+// Probe calls the dialer.
+func (d dialed) Probe(ctx context.Context, target mcp.Target) (*mcp.Result, error) {
+	info, err := d.dial(ctx, target.URL, target.Transport)
+	if err != nil {
+		return nil, err
+	}
+	if info == nil {
+		info = &mcpv1alpha1.MCPServerInfo{}
+	}
+	result := &mcp.Result{
+		Server:          mcp.ServerInfo{Name: info.Name, Version: info.Version},
+		ProtocolVersion: info.ProtocolVersion, ProtocolVersions: info.ProtocolVersions, Instructions: info.Instructions,
+	}
+	if c := info.Capabilities; c != nil {
+		result.Capabilities = mcp.Capabilities{Tools: c.Tools, Resources: c.Resources, Prompts: c.Prompts, Logging: c.Logging, Completions: c.Completions}
+	}
+	return result, nil
+}
+
+// Check calls the dialer too: it knows nothing cheaper.
+func (d dialed) Check(ctx context.Context, target mcp.Target, _ *mcp.Result) error {
+	_, err := d.Probe(ctx, target)
+	return err
+}
+
+// learn copies what a handshake told into the status, and notes what changed.
+func (s *scope) learn(result *mcp.Result) {
+	status := &s.server.Status
+	if result.AuthRequired {
+		// Nothing was told. What was known of this generation stands, what was known of another program does not.
+		if s.stored(mcpv1alpha1.ConditionVerified).ObservedGeneration != s.server.Generation {
+			status.ServerInfo, status.Tools, status.Sessions = nil, nil, ""
+			status.ToolCount, status.PromptCount, status.ResourceCount = nil, nil, nil
+		}
+		return
+	}
+	c := result.Capabilities
+	status.ServerInfo = &mcpv1alpha1.MCPServerInfo{
+		Name: result.Server.Name, Version: result.Server.Version,
+		ProtocolVersion: result.ProtocolVersion, ProtocolVersions: slices.Clone(result.ProtocolVersions),
+		Instructions: result.Instructions,
+		Capabilities: &mcpv1alpha1.MCPServerCapabilities{
+			Tools: c.Tools, Resources: c.Resources, Prompts: c.Prompts, Logging: c.Logging, Completions: c.Completions,
+		},
+	}
+	status.Sessions = mcpv1alpha1.SessionsStateless
+	if result.Stateful {
+		status.Sessions = mcpv1alpha1.SessionsStateful
+	}
+	status.Tools = nil
+	for _, tool := range result.Tools {
+		status.Tools = append(status.Tools, mcpv1alpha1.ToolStatus{Name: tool.Name, Digest: tool.Digest})
+	}
+	status.ToolCount, status.PromptCount, status.ResourceCount = result.ToolCount, result.PromptCount, result.ResourceCount
+	s.capabilityChange = s.kind().CapabilityChange(&s.before.Status, status)
+}

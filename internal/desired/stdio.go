@@ -26,12 +26,25 @@ const (
 	bridgeHealthPort     = int32(8088)
 	bridgeHealthPortName = "health"
 
+	// bridgeContainer is the init container that copies it.
+	bridgeContainer = "mcp-gateway"
+
 	bridgeBinary = bridgePath + "/mcp-gateway"
 )
 
 // NeedsBridge says whether a server is run by the bridge, and so needs the gateway image.
 func NeedsBridge(server *mcpv1alpha1.MCPServer) bool {
 	return server.Spec.Transport == mcpv1alpha1.TransportStdio
+}
+
+// IsBridged says whether a pod runs its server by the bridge.
+func IsBridged(pod *corev1.Pod) bool {
+	for _, status := range pod.Status.InitContainerStatuses {
+		if status.Name == bridgeContainer {
+			return true
+		}
+	}
+	return false
 }
 
 // GatewayRevision is a digest of everything that the pods of a Stdio server are asked to be, but for the gateway image: as long
@@ -90,7 +103,7 @@ func bridged(pod *corev1.PodSpec, server *mcpv1alpha1.MCPServer, env Environment
 	})
 	c := &pod.Containers[0]
 	pod.InitContainers = []corev1.Container{{
-		Name:         "mcp-gateway",
+		Name:         bridgeContainer,
 		Image:        env.GatewayImage,
 		Command:      []string{"/mcp-gateway", "install", "--to", bridgeBinary},
 		VolumeMounts: []corev1.VolumeMount{{Name: bridgeVolume, MountPath: bridgePath}},

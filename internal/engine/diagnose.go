@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -120,6 +121,9 @@ func diagnoseContainer(pod *corev1.Pod, status corev1.ContainerStatus, now time.
 	told := func(reason, format string, args ...any) diagnosis {
 		return diagnosis{reason: reason, message: fmt.Sprintf(format, args...) + fmt.Sprintf(" (pod: %s)", pod.Name)}
 	}
+	if !desired.IsBridged(pod) {
+		status.LastTerminationState, status.State = withoutWords(status.LastTerminationState), withoutWords(status.State)
+	}
 	if waiting := status.State.Waiting; waiting != nil {
 		return diagnoseWaiting(pod, status, now, told)
 	}
@@ -144,6 +148,25 @@ func diagnoseContainer(pod *corev1.Pod, status corev1.ContainerStatus, now time.
 	}
 	return told(mcpv1alpha1.ReasonNotReady,
 		"Container not passing health checks: it runs and its readiness probe fails; does the server listen on spec.port and on all addresses?")
+}
+
+// withoutWords takes out what a container said when it ended. Of the bridge of a Stdio server these are words of ours, which
+// tell how its child failed; of any other they are foreign, and may be anything.
+func withoutWords(state corev1.ContainerState) corev1.ContainerState {
+	if state.Terminated != nil && state.Terminated.Message != "" {
+		silent := *state.Terminated
+		silent.Message = ""
+		state.Terminated = &silent
+	}
+	return state
+}
+
+// printable replaces what could draw something else than text.
+func printable(r rune) rune {
+	if !unicode.IsPrint(r) {
+		return ' '
+	}
+	return r
 }
 
 type teller func(reason, format string, args ...any) diagnosis
@@ -197,7 +220,11 @@ func diagnoseEnd(status corev1.ContainerStatus, ended *corev1.ContainerStateTerm
 		return told(mcpv1alpha1.ReasonOOMKilled, "Container OOMKilled: exit code %d, restarts: %d; raise spec.resources.limits.memory",
 			ended.ExitCode, status.RestartCount)
 	}
-	return told(mcpv1alpha1.ReasonCrashLooping, "Container crashing: exit code %d, restarts: %d", ended.ExitCode, status.RestartCount)
+	why := ""
+	if ended.Message != "" {
+		why = ": " + strings.Map(printable, ended.Message)
+	}
+	return told(mcpv1alpha1.ReasonCrashLooping, "Container crashing: exit code %d, restarts: %d%s", ended.ExitCode, status.RestartCount, why)
 }
 
 // explainMount asks the pod's events what it waits for: nothing else knows. Without such an event it is only slow.

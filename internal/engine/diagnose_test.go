@@ -39,6 +39,15 @@ func TestAPodIsDiagnosedFromWhatTheKubeletTells(t *testing.T) {
 		return d
 	}
 	none := corev1.ContainerState{}
+	saying := func(words string) corev1.ContainerState {
+		state := ended(1, "Error")
+		state.Terminated.Message = words
+		return state
+	}
+	bridged := func(pod *corev1.Pod) *corev1.Pod {
+		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "mcp-gateway", State: ended(0, "Completed")}}
+		return pod
+	}
 
 	tests := map[string]struct {
 		pod  *corev1.Pod
@@ -62,6 +71,13 @@ func TestAPodIsDiagnosedFromWhatTheKubeletTells(t *testing.T) {
 		},
 		"a crash loop tells the exit code of the last run": {
 			again(waiting("CrashLoopBackOff", ""), ended(3, "Error"), 4), is("CrashLooping", "Container crashing: exit code 3, restarts: 4"),
+		},
+		"the bridge of a Stdio server tells how its child ended": {
+			bridged(again(waiting("CrashLoopBackOff", ""), saying("the server's process ended at its start,\x1b[31m 5 times"), 4)),
+			is("CrashLooping", "Container crashing: exit code 1, restarts: 4: the server's process ended at its start, [31m 5 times"),
+		},
+		"what any other container says at its end is not told": {
+			again(waiting("CrashLoopBackOff", ""), saying("password=hunter2"), 4), is("CrashLooping", "Container crashing: exit code 1, restarts: 4"),
 		},
 		"a crash loop of a server that ends without an error": {
 			again(waiting("CrashLoopBackOff", ""), ended(0, "Completed"), 4), is("CrashLooping", "Container crashing: exit code 0, restarts: 4"),

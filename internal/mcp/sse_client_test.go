@@ -135,7 +135,7 @@ func TestABadServerWithSSEGetsAStableVerdict(t *testing.T) {
 		says    string
 	}{
 		"the newer transport": {
-			mcptest.Legacy(mcptest.Script{"GET": func(w http.ResponseWriter, _ mcptest.Call) { w.WriteHeader(405) }}),
+			mcptest.Legacy(mcptest.Script{"GET": func(w http.ResponseWriter, _ mcptest.Call) { w.WriteHeader(http.StatusMethodNotAllowed) }}),
 			mcp.Limits{},
 			mcp.MethodNotAllowed, "set spec.transport to StreamableHTTP",
 		},

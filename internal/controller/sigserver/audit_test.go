@@ -76,21 +76,25 @@ func TestChangesOfAServerAreInTheAuditLog(t *testing.T) {
 	}{
 		"nothing": {with(0, valid, ready), with(0, valid, ready), engine.Pass{}, nil},
 		"a refusal": {
-			with(0, valid), with(0, invalid), engine.Pass{},
+			with(0, valid), with(0, invalid),
+			engine.Pass{},
 			[]string{`"ConfigurationRejected" "reason"="Invalid" "message"="` + invalid.Message + `"`},
 		},
 		"it stays": {with(0, invalid), with(0, invalid), engine.Pass{}, nil},
 		"a conflict": {
-			with(0, valid, ready), with(0, valid, noService), engine.Pass{Cause: conflict},
+			with(0, valid, ready), with(0, valid, noService),
+			engine.Pass{Cause: conflict},
 			[]string{`"OwnershipViolation" "resource"="team/demo" "resourceKind"="Service" "existingOwner"="A/b"`},
 		},
 		"it lasts": {with(0, valid, noService), with(0, valid, noService), engine.Pass{Cause: conflict}, nil},
 		"a policy": {
-			with(0), with(0), engine.Pass{Policy: apply.Created},
+			with(0), with(0),
+			engine.Pass{Policy: apply.Created},
 			[]string{`"NetworkPolicyCreated" "networkPolicy"="demo" "hasIngressRestriction"=false "hasEgressRestriction"=false`},
 		},
 		"it changes": {
-			with(0), with(0), engine.Pass{Policy: apply.Updated},
+			with(0), with(0),
+			engine.Pass{Policy: apply.Updated},
 			[]string{`"NetworkPolicyUpdated" "networkPolicy"="demo" "hasIngressRestriction"=false "hasEgressRestriction"=false`},
 		},
 		"other tools": {with(0), with(0), engine.Pass{CapabilityChange: "tools: true->false"}, []string{`"CapabilityChange" "diff"="tools: true->false"`}},

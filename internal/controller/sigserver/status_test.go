@@ -71,8 +71,9 @@ func TestReadyFollowsTheTableOfTheCompatibilityAPI(t *testing.T) {
 			want: "False MCPEndpointUnavailable: MCP endpoint is not serving a valid MCP protocol: It is no MCP server.",
 		},
 		"only the Service does not answer": {
-			deployment: makeDeployment(), found: conditions{unreached, found("Ready", metav1.ConditionFalse, "MCPEndpointUnavailable", engine.ServiceUnreachable)},
-			want: "False MCPEndpointUnavailable: MCP endpoint is not serving a valid MCP protocol: " + engine.ServiceUnreachable,
+			deployment: makeDeployment(),
+			found:      conditions{unreached, found("Ready", metav1.ConditionFalse, "MCPEndpointUnavailable", engine.ServiceUnreachable)},
+			want:       "False MCPEndpointUnavailable: MCP endpoint is not serving a valid MCP protocol: " + engine.ServiceUnreachable,
 		},
 		"the first of several pods is ready": {
 			deployment: makeDeployment(tooFew), found: conditions{verified, ready},

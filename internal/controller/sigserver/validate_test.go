@@ -72,7 +72,9 @@ func TestWhatTheSchemaLetsPassIsJudged(t *testing.T) {
 		},
 		"another type": {mounting(sigv1alpha1.StorageSource{Type: "HostPath"}), "Unsupported storage type 'HostPath' at index 0", false},
 		"a probe of another host": {
-			probing(sigv1alpha1.Health{LivenessProbe: &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "169.254.169.254"}}}}),
+			probing(sigv1alpha1.Health{LivenessProbe: &corev1.Probe{
+				ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Host: "169.254.169.254"}},
+			}}),
 			"runtime.health.livenessProbe must not set host", false,
 		},
 		"a connection to another host": {
@@ -141,8 +143,10 @@ func TestMessagesAboutReferencesBeginAsScriptsKnowThem(t *testing.T) {
 			{Name: "PLAIN", Value: "x"},
 			{Name: "V", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{LocalObjectReference: object("s"), Key: "t"}}},
 			{
-				Name:      "W",
-				ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: object("c"), Key: "u", Optional: new(true)}},
+				Name: "W",
+				ValueFrom: &corev1.EnvVarSource{
+					ConfigMapKeyRef: &corev1.ConfigMapKeySelector{LocalObjectReference: object("c"), Key: "u", Optional: new(true)},
+				},
 			},
 		}
 	})

@@ -261,7 +261,8 @@ func describe(failure *backend.Error) string {
 		"DNS": "its name does not resolve", "Connect": "it refuses connections", "TLS": "its certificate is not valid",
 		"Timeout": "it did not answer in time", "Unauthorized": "it refuses the gateway's credential", "Forbidden": "it forbids the request",
 		"NotFound": "there is no MCP endpoint at its address", "NotMCP": "it does not speak MCP", "ServerError": "it failed",
-		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed", "Denied": "its address is not allowed",
+		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed",
+		"Denied":     "its address is not allowed",
 		"Definition": "the tool is defined wrongly", "Statement": "its statement cannot be run",
 	}[failure.Class]
 	if what == "" {

@@ -159,7 +159,8 @@ func (f *Front) logConflicts(before, view *catalog.View) {
 	for _, c := range view.Conflicts() {
 		isSame := func(known catalog.Conflict) bool { return reflect.DeepEqual(known, c) }
 		if !slices.ContainsFunc(before.Conflicts(), isSame) {
-			f.options.Logger.Warn("a name that several backends offer is served by none of them", "kind", c.Kind.Method(), "name", c.Name, "backends", c.Backends)
+			f.options.Logger.Warn("a name that several backends offer is served by none of them",
+				"kind", c.Kind.Method(), "name", c.Name, "backends", c.Backends)
 		}
 	}
 }

@@ -314,7 +314,8 @@ func (x *exchange) setLevel() {
 	defer cancel()
 	for _, b := range x.state.Backends {
 		d := b.known()
-		if d == nil || !d.Legacy || x.session.linkTo(b.Config.Name).isIdle() || !wire.IsObject(wire.Field(wire.Field(d.Initialize, "capabilities"), "logging")) {
+		if d == nil || !d.Legacy || x.session.linkTo(b.Config.Name).isIdle() ||
+			!wire.IsObject(wire.Field(wire.Field(d.Initialize, "capabilities"), "logging")) {
 			continue
 		}
 		if channel, err := x.channelOf(ctx, x.session, b); err == nil {

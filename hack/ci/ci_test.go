@@ -172,7 +172,7 @@ func TestBudgetsFitIntoOneRun(t *testing.T) {
 	for _, s := range append(append([]step{}, verifySteps...), testSteps...) {
 		total += s.budget
 	}
-	if limit := 50 * time.Minute; total > limit {
+	if limit := 45 * time.Minute; total > limit {
 		t.Errorf("the budgets add up to %s, a whole cold run must stay below %s", total, limit)
 	}
 }

@@ -143,6 +143,13 @@ func diagnoseContainer(pod *corev1.Pod, status corev1.ContainerStatus, now time.
 	if age < startupGrace {
 		return diagnosis{after: startupGrace - age}
 	}
+	if desired.IsBridged(pod) {
+		why := "its process has not answered MCP over its standard output; look at the container's log, and check spec.command"
+		if last := status.LastTerminationState.Terminated; last != nil && last.Message != "" {
+			why = "before, " + strings.Map(printable, last.Message)
+		}
+		return told(mcpv1alpha1.ReasonNotReady, "Container not passing health checks: restarts: %d: %s", status.RestartCount, why)
+	}
 	if status.RestartCount > 0 {
 		return told(mcpv1alpha1.ReasonNotReady, "Container not passing health checks: restarts: %d", status.RestartCount)
 	}

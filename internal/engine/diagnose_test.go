@@ -76,6 +76,14 @@ func TestAPodIsDiagnosedFromWhatTheKubeletTells(t *testing.T) {
 			bridged(again(waiting("CrashLoopBackOff", ""), saying("the server's process ended at its start,\x1b[31m 5 times"), 4)),
 			is("CrashLooping", "Container crashing: exit code 1, restarts: 4: the server's process ended at its start, [31m 5 times"),
 		},
+		"a Stdio server that is silent": {
+			bridged(again(running(30*time.Second), none, 0)), is("NotReady", "Container not passing health checks: restarts: 0: "+
+				"its process has not answered MCP over its standard output; look at the container's log, and check spec.command"),
+		},
+		"a Stdio server that was silent and is again": {
+			bridged(again(running(2*time.Minute), saying("the server did not answer MCP"), 1)),
+			is("NotReady", "Container not passing health checks: restarts: 1: before, the server did not answer MCP"),
+		},
 		"what any other container says at its end is not told": {
 			again(waiting("CrashLoopBackOff", ""), saying("password=hunter2"), 4), is("CrashLooping", "Container crashing: exit code 1, restarts: 4"),
 		},

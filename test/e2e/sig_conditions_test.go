@@ -167,7 +167,7 @@ func TestAChangeOfCapabilitiesIsTold(t *testing.T) {
 	f := withCompatibilityAPI(t)
 	f.create(sigServer("capable"))
 	f.sigReady("capable")
-	f.sigEdit("capable", runs("mcp", "-tools", ""))
+	f.sigEdit("capable", runs("mcp", "-tools="))
 	await(t, "it is told", readySoon+podStart, func() string {
 		return f.warned("capable", "CapabilityChanged", "MCP server capabilities changed: tools: true->false")
 	})

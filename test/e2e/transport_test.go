@@ -161,16 +161,16 @@ func TestServerOverStdioWhoseProcessEndsOrIsSilentSaysSo(t *testing.T) {
 	t.Parallel()
 	gatewayImage(t)
 	for name, tt := range map[string]struct{ script, reason, word string }{
-		"ends":   {"process.exit(3)", "ChildExited", "exit status 3"},
-		"silent": {"setInterval(() => {}, 1000)", "ChildSilent", "did not answer"},
+		"ends":   {"process.exit(3)", "CrashLooping", "exit status 3"},
+		"silent": {"setInterval(() => {}, 1000)", "NotReady", "has not answered MCP over its standard output"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := start(t)
 			s := f.run(server(name).image("server-everything").overStdio(nodeBinary, "--eval", tt.script))
 			s.await("says what its process did", 12*readySoon,
-				has(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, tt.reason, tt.word),
-				has(mcpv1alpha1.ConditionReady, metav1.ConditionFalse, mcpv1alpha1.ReasonMCPEndpointUnavailable))
+				has(mcpv1alpha1.ConditionAvailable, metav1.ConditionFalse, tt.reason, tt.word),
+				has(mcpv1alpha1.ConditionReady, metav1.ConditionFalse, mcpv1alpha1.ReasonDeploymentUnavailable))
 			s.neverReady()
 		})
 	}

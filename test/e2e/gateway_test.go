@@ -1,0 +1,144 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
+
+// tableRevised is how soon a gateway serves by a table that was written: it watches the ConfigMap.
+const tableRevised = 2 * time.Second
+
+// twoServers is a routing table of a server with sessions (2025-11-25) and one of 2026-07-28.
+func twoServers(f *fixture, revision, deny string) map[string]string {
+	url := func(name string) string {
+		return fmt.Sprintf("http://%s-svc.%s.svc.cluster.local:8080/mcp", name, f.namespace)
+	}
+	return map[string]string{"table.json": fmt.Sprintf(`{"version": 1, "revision": %q, "endpoint": {}, "auth": {"type": "None"}, "backends": [
+		{"name": "old", "url": %q, "prefix": "old_", "tools": {"allow": null, "deny": [%s]}},
+		{"name": "new", "url": %q, "prefix": "new_", "tools": {"allow": null}}]}`, revision, url("old"), deny, url("new"))}
+}
+
+// gateway runs two replicas of the gateway with the table in a ConfigMap of their name.
+func (f *fixture) gateway(image string, table map[string]string) {
+	f.t.Helper()
+	const name = "gateway"
+	labels := map[string]string{"name": name}
+	meta := func() metav1.ObjectMeta { return metav1.ObjectMeta{Name: name} }
+	container := echoPod(name).Spec.Containers[0]
+	container.Name, container.Image = name, image
+	container.Command = []string{
+		"/mcp-gateway", "serve", "--table=/table/table.json", "--configmap=" + f.namespace + "/" + name, "--session-keys=/keys", "--drain-delay=2s",
+	}
+	container.Ports = []corev1.ContainerPort{{ContainerPort: 8080}}
+	container.ReadinessProbe = &corev1.Probe{PeriodSeconds: 1, ProbeHandler: corev1.ProbeHandler{
+		HTTPGet: &corev1.HTTPGetAction{Path: "/readyz", Port: intstr.FromInt32(8081)},
+	}}
+	container.VolumeMounts = []corev1.VolumeMount{{Name: "table", MountPath: "/table"}, {Name: "keys", MountPath: "/keys"}}
+	pod := echoPod(name).Spec
+	pod.TerminationGracePeriodSeconds, pod.ServiceAccountName, pod.Containers = nil, name, []corev1.Container{container}
+	pod.Volumes = []corev1.Volume{
+		{Name: "table", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}},
+		{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}},
+	}
+	f.create(
+		&corev1.ServiceAccount{ObjectMeta: meta()},
+		&rbacv1.Role{ObjectMeta: meta(), Rules: []rbacv1.PolicyRule{{
+			APIGroups: []string{""}, Resources: []string{"configmaps"}, ResourceNames: []string{name}, Verbs: []string{"get", "list", "watch"},
+		}}},
+		&rbacv1.RoleBinding{
+			ObjectMeta: meta(), RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: "ServiceAccount", Name: name}},
+		},
+		&corev1.ConfigMap{ObjectMeta: meta(), Data: table},
+		&corev1.Secret{ObjectMeta: meta(), StringData: map[string]string{"k1": strings.Repeat("k", 32)}},
+		&appsv1.Deployment{ObjectMeta: meta(), Spec: appsv1.DeploymentSpec{
+			Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+		}},
+		&corev1.Service{ObjectMeta: meta(), Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 8080}}}},
+	)
+	f.kubectl("rollout", "status", "deployment/"+name, "--timeout=60s")
+}
+
+// ask posts a message of protocol version 2026-07-28 to the gateway from a pod, and returns the answer.
+func (f *fixture) ask(caller client.ObjectKey, method, name, params string) string {
+	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
+	command := []string{
+		"/echo", "post", "-H", "Accept: application/json, text/event-stream", "-H", "Mcp-Protocol-Version: 2026-07-28", "-H", "Mcp-Method: " + method,
+	}
+	if name != "" {
+		command = append(command, "-H", "Mcp-Name: "+name)
+		params = fmt.Sprintf(`"name":%q,"arguments":%s,`, name, params)
+	}
+	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, params, meta)
+	out, err := execute(f.t.Context(), caller, append(command, "http://gateway:8080/mcp", body)...)
+	if err != nil {
+		out += err.Error()
+	}
+	return out
+}
+
+func TestGatewayServesServersOfBothProtocolVersionsByATableThatIsWatched(t *testing.T) {
+	t.Parallel()
+	image := gatewayImage(t)
+	f := start(t)
+	f.run(server("old").image("server-everything").with(func(spec *mcpv1alpha1.MCPServerSpec) { spec.Resources = nil })).awaitReady(3 * readySoon)
+	f.run(server("new")).awaitReady(2 * readySoon)
+	f.gateway(image, twoServers(f, "1", ""))
+	caller := f.echo(echoPod("client", "sleep"))
+	await(t, "the tools of both servers are listed", readySoon, func() string {
+		list := f.ask(caller, "tools/list", "", "")
+		if !strings.Contains(list, `"old_echo"`) || !strings.Contains(list, `"new_test_simple_text"`) {
+			return list
+		}
+		return ""
+	})
+	for tool, want := range map[string]string{"old_echo": "Echo: across versions", "new_test_simple_text": "simple text"} {
+		if got := f.ask(caller, "tools/call", tool, `{"message":"across versions"}`); !strings.Contains(got, want) {
+			t.Errorf("%s answers %s", tool, got)
+		}
+	}
+	config := &corev1.ConfigMap{}
+	f.patch("gateway", config, func() { config.Data = twoServers(f, "2", `"echo"`) })
+	await(t, "a tool that the table denies cannot be called", tableRevised, func() string {
+		if got := f.ask(caller, "tools/call", "old_echo", `{"message":"x"}`); !strings.Contains(got, "unknown tool") {
+			return got
+		}
+		return ""
+	})
+	f.patch("gateway", config, func() { config.Data = map[string]string{"table.json": `{"version": 1, "auht": {}}`} })
+	if got := f.ask(caller, "tools/call", "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
+		t.Errorf("under a table that is refused: %s", got)
+	}
+	f.kubectl("rollout", "restart", "deployment/new")
+	rolled := make(chan string, 1)
+	go func() {
+		out, err := kubectl(t.Context(), "--namespace="+f.namespace, "rollout", "status", "deployment/new", "--timeout=90s")
+		if err != nil {
+			out += err.Error()
+		}
+		rolled <- out
+	}()
+	for calls := 0; ; calls++ {
+		if got := f.ask(caller, "tools/call", "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
+			t.Errorf("call %d while the server is replaced: %s", calls, got)
+		}
+		select {
+		case out := <-rolled:
+			t.Logf("%d calls while the server was replaced: %s", calls+1, out)
+			return
+		default:
+		}
+	}
+}

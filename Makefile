@@ -135,8 +135,12 @@ test-e2e: cluster-up images ## The operator, installed as in production, on the 
 	$(IN_CLUSTER) go test -count=1 -timeout=20m -v ./test/e2e/...
 
 .PHONY: bench
-bench: cluster-up images ## Print the operator's latencies, burst rate and memory on the local cluster (root, Linux)
+bench: cluster-up images bench-gateway ## Print the latencies, rates and memory of operator and gateway, on the local cluster (root, Linux)
 	$(IN_CLUSTER) go test -count=1 -timeout=60m -run='^$$' -bench=. -benchtime=1x ./test/scale/...
+
+.PHONY: bench-gateway
+bench-gateway: ## Print the gateway's rates, times and memory beside a plain reverse proxy's (Linux)
+	go test -count=1 -timeout=10m -run='^$$' -bench=. -benchtime=1x ./test/gateway/bench/...
 
 ##@ Check
 

@@ -71,7 +71,8 @@ func sigContainer(server *sigv1alpha1.MCPServer, env Environment) corev1.Contain
 	}
 	if runtime := server.Spec.Runtime; runtime != nil {
 		if runtime.Resources != nil {
-			c.Resources = sigResources(*runtime.Resources)
+			asked := runtime.Resources
+			c.Resources = corev1.ResourceRequirements{Requests: rounded(asked.Requests), Limits: rounded(asked.Limits), Claims: asked.Claims}
 		}
 		if health := runtime.Health; health != nil {
 			c.LivenessProbe = sigProbe(health.LivenessProbe)
@@ -92,22 +93,6 @@ func sigEnvironment(asked, extra []corev1.EnvVar) []corev1.EnvVar {
 		}
 	}
 	return append(vars, extra...)
-}
-
-// sigResources says what the API server would add: a limit without a request is the request too. Unsaid, the request would stay when
-// the limit changes.
-func sigResources(asked corev1.ResourceRequirements) corev1.ResourceRequirements {
-	r := corev1.ResourceRequirements{Requests: rounded(asked.Requests), Limits: rounded(asked.Limits), Claims: asked.Claims}
-	for name, limit := range r.Limits {
-		if _, given := r.Requests[name]; given {
-			continue
-		}
-		if r.Requests == nil {
-			r.Requests = corev1.ResourceList{}
-		}
-		r.Requests[name] = limit
-	}
-	return r
 }
 
 // sigProbe returns a probe with every default said, so that what is applied is complete.

@@ -35,10 +35,20 @@ func (s *scope) report(ctx context.Context, result reconcile.Result, pass Pass) 
 			s.Recorder.Eventf(s.object, nil, e.Type, e.Reason, e.Action, "%s", reconcile.Truncate(e.Note))
 		}
 	}
+	if s.holds() {
+		recordSkip(s.server)
+	}
 	if s.capabilityChange != "" {
 		capabilityChanges.WithLabelValues(s.server.Name, s.server.Namespace).Inc()
 	}
 	s.kind().Report(ctx, s.stale, s.object, pass)
+}
+
+// holds says that the server was verified for this generation before the pass, and still is: the pass asked nothing.
+func (s *scope) holds() bool {
+	was, is := s.stored(mcpv1alpha1.ConditionVerified), s.current(mcpv1alpha1.ConditionVerified)
+	return was.Status == metav1.ConditionTrue && is.Status == metav1.ConditionTrue &&
+		was.ObservedGeneration == s.server.Generation && is.ObservedGeneration == s.server.Generation
 }
 
 // actionOf is what was being done when Ready became False or Unknown for a reason.

@@ -81,14 +81,14 @@ var recorded = struct {
 // recordConditions replaces a server's series; one that stays is never absent.
 func recordConditions(api string, server *mcpv1alpha1.MCPServer) {
 	key := types.NamespacedName{Namespace: server.Namespace, Name: server.Name}
+	recorded.Lock()
+	defer recorded.Unlock()
 	var is [][]string
 	for _, c := range server.Status.Conditions {
 		labels := []string{c.Type, string(c.Status), c.Reason, key.Name, key.Namespace}
 		conditionInfo.WithLabelValues(labels...).Set(1)
 		is = append(is, labels)
 	}
-	recorded.Lock()
-	defer recorded.Unlock()
 	if recorded.series[key] == nil {
 		recorded.series[key] = map[string][][]string{}
 	}
@@ -132,10 +132,31 @@ func recordHandshake(key types.NamespacedName, took time.Duration, result *mcp.R
 	handshakeDuration.WithLabelValues(key.Name, key.Namespace).Observe(took.Seconds())
 }
 
+// recordSkip counts a pass that asked nothing, since the last handshake holds.
+func recordSkip(server *mcpv1alpha1.MCPServer) {
+	handshakes.WithLabelValues("skip", server.Name, server.Namespace).Inc()
+}
+
 // deleteMetrics removes every series of an object that is gone. What it shares with one of its name of another API goes with the last.
 func deleteMetrics(api string, key types.NamespacedName) {
 	recorded.Lock()
 	defer recorded.Unlock()
+	dropMetrics(api, key)
+}
+
+// deleteAllMetrics removes the series of every object of an API, as deleteMetrics does.
+func deleteAllMetrics(api string) {
+	recorded.Lock()
+	defer recorded.Unlock()
+	for key, apis := range recorded.series {
+		if _, told := apis[api]; told {
+			dropMetrics(api, key)
+		}
+	}
+}
+
+// dropMetrics is deleteMetrics for a caller that holds the lock.
+func dropMetrics(api string, key types.NamespacedName) {
 	was := recorded.series[key][api]
 	delete(recorded.series[key], api)
 	if len(recorded.series[key]) > 0 {

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -66,4 +67,55 @@ func TestASeriesOfAConditionThatStaysIsNeverAbsentAndOneThatChangedGoes(t *testi
 	step("a condition goes", with(accepted), "Accepted True Valid")
 	deleteMetrics("mcpserver", types.NamespacedName{Namespace: "team", Name: name})
 	step("the server is gone", with())
+}
+
+func TestWhatAnAPITellsGoesWithItsControllerAndTheRestStays(t *testing.T) {
+	t.Parallel()
+	with := func(name string, conditions ...metav1.Condition) *mcpv1alpha1.MCPServer {
+		return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Name, server.Status.Conditions = name, conditions })
+	}
+	recordConditions("leaving", with("left", accepted))
+	recordConditions("leaving", with("shared", accepted, starting))
+	recordConditions("staying", with("shared", accepted))
+	for _, name := range []string{"left", "shared"} {
+		recordSkip(with(name))
+	}
+	deleteAllMetrics("leaving")
+	if diff := cmp.Diff(map[string]bool{}, conditionSeries(t, "left")); diff != "" {
+		t.Errorf("of an API whose controller ended (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]bool{"Accepted True Valid": true}, conditionSeries(t, "shared")); diff != "" {
+		t.Errorf("of a name that another API has too (-want +got)\n%s", diff)
+	}
+	of := func(name string) prometheus.Labels {
+		return prometheus.Labels{"name": name, "namespace": "team", "result": "skip"}
+	}
+	if handshakes.Delete(of("left")) || !handshakes.Delete(of("shared")) {
+		t.Error("counters go with the last of the two, and not before")
+	}
+	deleteAllMetrics("staying")
+}
+
+func TestAPassThatAsksNothingIsCountedAsOneThatSkipsTheHandshake(t *testing.T) {
+	t.Parallel()
+	current, old := verified, verified
+	current.ObservedGeneration, old.ObservedGeneration = makeServer().Generation, makeServer().Generation-1
+	for name, tt := range map[string]struct {
+		before, after metav1.Condition
+		want          bool
+	}{
+		"it was verified and is":              {current, current, true},
+		"it is verified now":                  {starting, current, false},
+		"it is not any more":                  {current, notMCP, false},
+		"an older generation was":             {old, current, false},
+		"an older generation was, and stands": {old, old, false},
+	} {
+		s := &scope{
+			before: makeServer(func(s *mcpv1alpha1.MCPServer) { s.Status.Conditions = []metav1.Condition{tt.before} }),
+			server: makeServer(func(s *mcpv1alpha1.MCPServer) { s.Status.Conditions = []metav1.Condition{tt.after} }),
+		}
+		if got := s.holds(); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
+		}
+	}
 }

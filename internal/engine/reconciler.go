@@ -192,6 +192,10 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	deleteMetrics(r.kind().Name(), key)
 }
 
+// Leave drops the metrics of all objects of this API. Call it when the controller has ended and the process goes on: nobody would
+// tell of objects that change or go from then on.
+func (r *Reconciler) Leave() { deleteAllMetrics(r.kind().Name()) }
+
 // writeStatus writes the status, once a pass, and not at all if nothing changed.
 func (s *scope) writeStatus(ctx context.Context) error {
 	if equality.Semantic.DeepEqual(s.stale, s.object) {

@@ -28,8 +28,9 @@ const (
 	// A stored verdict is carried over, after a restart of the operator or a change of pods, for at most this long.
 	carryOver = 2 * time.Minute
 
-	// inlineTimeout bounds a handshake on the reconcile worker, and inlineRetry is when it is tried again.
-	inlineTimeout, inlineRetry = 15 * time.Second, 10 * time.Second
+	// inlineTimeout bounds a handshake on the reconcile worker. It is tried again after inlineRetry, which doubles up to inlineRetryLimit
+	// where failures are counted.
+	inlineTimeout, inlineRetry, inlineRetryLimit = 15 * time.Second, 10 * time.Second, 2 * time.Minute
 )
 
 // verify says whether the server answered MCP. It never dials: the prober does, and wakes the object.
@@ -192,7 +193,7 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 	if err != nil {
 		s.verdict.Attempts = handshake.Server.Attempts + 1
 		reason := cmp.Or(string(mcp.ReasonOf(err)), string(mcp.ProtocolError))
-		return reconcile.Unsettled(reason, err.Error(), inlineRetry)
+		return reconcile.Unsettled(reason, err.Error(), min(inlineRetry<<min(handshake.Server.Attempts, 4), inlineRetryLimit))
 	}
 	s.learn(result)
 	return s.warned(answered(result))

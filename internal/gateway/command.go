@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/mcp-operator/mcp-operator/internal/version"
 )
@@ -19,7 +20,7 @@ Usage:
   mcp-gateway install --to FILE                                  copy this binary
   mcp-gateway version                                            print the version
 
-mcp-gateway COMMAND --help tells a command's flags.
+mcp-gateway serve --help and mcp-gateway stdio --help tell their flags.
 `
 
 // ErrUsage is in errors about the command line.
@@ -40,8 +41,8 @@ func Command(ctx context.Context, args []string, getenv func(string) string, out
 		options, err := ParseStdio(args, getenv, out)
 		return start(ctx, options, err)
 	case "check":
-		if len(args) != 1 {
-			return fmt.Errorf("check takes one file; %w", ErrUsage)
+		if len(args) != 1 || strings.HasPrefix(args[0], "-") {
+			return fmt.Errorf("check takes one file, the routing table; %w", ErrUsage)
 		}
 		return Check(args[0], out)
 	case "install":

@@ -254,6 +254,7 @@ func (o *Options) validate() []error {
 		{"write-timeout", l.Write},
 		{"session-idle", l.SessionIdle},
 		{"session-age", l.SessionAge},
+		{"hold", o.Hold},
 	} {
 		if span.value < 10*time.Millisecond {
 			problems = append(problems, fmt.Errorf("--%s must be at least 10ms", span.flag))
@@ -280,7 +281,7 @@ func Install(target string) error {
 		return fmt.Errorf("install the gateway: %w", err)
 	}
 	if err := os.Rename(target+".new", target); err != nil {
-		return fmt.Errorf("install the gateway: %w", err)
+		return errors.Join(fmt.Errorf("install the gateway: %w", err), os.Remove(target+".new"))
 	}
 	return nil
 }

@@ -85,7 +85,11 @@ func sealerFor(o Options, logger *slog.Logger) (*seal.Keyring, error) {
 	if o.EphemeralKeys {
 		return seal.Ephemeral(), nil
 	}
-	return seal.Load(o.SessionKeys, func(err error) { logger.Error("session keys", "error", err) })
+	keys, err := seal.Load(o.SessionKeys, func(err error) { logger.Error("session keys", "error", err) })
+	if err != nil {
+		return nil, fmt.Errorf("session keys: %w", err)
+	}
+	return keys, nil
 }
 
 // listen opens the address for clients, with TLS if there is a certificate.
@@ -103,7 +107,7 @@ func listen(ctx context.Context, o Options, logger *slog.Logger) (net.Listener, 
 		logger.Error("the certificate is not renewed, the one before it is shown on", "error", err)
 	})
 	if err != nil {
-		return nil, errors.Join(err, listener.Close())
+		return nil, errors.Join(fmt.Errorf("the certificate for clients: %w", err), listener.Close())
 	}
 	config.NextProtos = []string{"http/1.1"}
 	return tls.NewListener(listener, config), nil

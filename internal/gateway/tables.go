@@ -34,6 +34,8 @@ type tables struct {
 	refused atomic.Pointer[error]
 
 	mu sync.Mutex // held while a table is taken into use
+	// closed says that no other table is taken into use: nobody would end what it starts.
+	closed bool
 	// stops ends the watch of each backend.
 	stops map[*front.Backend]context.CancelFunc
 	// restarts is how many restarts of children were counted, by backend.
@@ -88,6 +90,10 @@ func (g *gateway) start(ctx context.Context) error {
 func (g *gateway) refuse(err error) {
 	g.tables.refused.Store(&err)
 	g.telemetry.TableRefused()
+	if g.tables.current.Load() == nil {
+		g.logger.Error("there is no routing table yet: it is waited for", "error", err)
+		return
+	}
 	g.logger.Error("the new routing table is refused, the one in use serves on", "error", err)
 }
 
@@ -95,6 +101,9 @@ func (g *gateway) refuse(err error) {
 func (g *gateway) use(ctx context.Context, t *table.Table) error {
 	g.tables.mu.Lock()
 	defer g.tables.mu.Unlock()
+	if g.tables.closed {
+		return nil
+	}
 	before := g.tables.current.Load()
 	next, err := g.build(ctx, t, before)
 	if err != nil {
@@ -237,6 +246,7 @@ func (g *gateway) giveUp(ctx context.Context, b *front.Backend) {
 func (t *tables) close(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closed = true
 	state := t.current.Load()
 	if state == nil {
 		return

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -77,7 +78,11 @@ func compatibilityCache() map[client.Object]cache.ByObject {
 		&apiextensionsv1.CustomResourceDefinition{}: {
 			Field: fields.OneTermEqualSelector("metadata.name", compatibilityCRD), Transform: withoutSchemas,
 		},
-		&coordinationv1.Lease{}: {Field: fields.OneTermEqualSelector("metadata.name", RivalLease)},
+		&coordinationv1.Lease{}: {
+			Field: fields.OneTermEqualSelector("metadata.name", RivalLease),
+			// Wherever the other operator runs, also if this one acts in some namespaces only.
+			Namespaces: map[string]cache.Config{cache.AllNamespaces: {}},
+		},
 	}
 }
 
@@ -231,13 +236,17 @@ func (c *compatibility) isServed(ctx context.Context) (bool, error) {
 	return established && serves && crd.DeletionTimestamp.IsZero(), nil
 }
 
-// rival returns a lease of the other operator that is held, and for how long it counts if it is not renewed; nil if there is none.
+// rival returns a lease of the other operator that is held, and for how long it counts if it is not renewed; nil if there is none. Of
+// several it is always the same one: what is told of it is told once.
 func (c *compatibility) rival(ctx context.Context) (*coordinationv1.Lease, time.Duration, error) {
 	leases := &coordinationv1.LeaseList{}
 	if err := c.reader.List(ctx, leases); err != nil && !errors.Is(err, context.Canceled) {
 		return nil, 0, fmt.Errorf("list leases %s: %w", RivalLease, err)
 	}
+	slices.SortFunc(leases.Items, func(a, b coordinationv1.Lease) int { return strings.Compare(a.Namespace, b.Namespace) })
 	now := time.Now()
+	var rival *coordinationv1.Lease
+	var fresh time.Duration
 	for i := range leases.Items {
 		lease := &leases.Items[i]
 		key := client.ObjectKeyFromObject(lease)
@@ -249,9 +258,9 @@ func (c *compatibility) rival(ctx context.Context) (*coordinationv1.Lease, time.
 			patience = time.Duration(*seconds) * time.Second
 		}
 		held := lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != ""
-		if left := c.renewed[key].at.Add(patience).Sub(now); held && left > 0 {
-			return lease, left, nil
+		if left := c.renewed[key].at.Add(patience).Sub(now); rival == nil && held && left > 0 {
+			rival, fresh = lease, left
 		}
 	}
-	return nil, 0, nil
+	return rival, fresh, nil
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 )
 
 // gateWorld is a gate, what it sees, and whether the controller behind it runs.
@@ -152,6 +154,31 @@ func TestTheCompatibilityControllerStaysAwayWhileTheOtherOperatorActsAndTakesOve
 		}
 		w.step("it gave its lease up", true)
 		w.stop()
+	})
+}
+
+func TestOfSeveralLeasesOneIsToldAndToldOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		first, second := makeLease("a"), makeLease("b")
+		second.Namespace = "another"
+		w := makeGate(t, makeCRD("v1alpha1"), first, second)
+		reversed := false
+		w.reader = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake client is one
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				err := c.List(ctx, list, opts...)
+				if leases, ok := list.(*coordinationv1.LeaseList); ok && reversed { // a cache lists in any order
+					slices.Reverse(leases.Items)
+				}
+				return err
+			},
+		})
+		w.step("both are held", false)
+		reversed = true
+		w.step("both are held still", false)
+		if n := len(w.events.Events); n != 1 {
+			t.Errorf("%d events tell of it, want 1", n)
+		}
 	})
 }
 

@@ -35,6 +35,8 @@ func (o *Options) addFlags(flags *flag.FlagSet, getenv func(string) string) {
 	flags.StringVar(&o.Namespace, "namespace", cmp.Or(getenv("POD_NAMESPACE"), "mcp-operator-system"),
 		"`namespace` of the operator itself: its lease, its key, and where NetworkPolicies let callers in from")
 	flags.StringVar(&o.ClusterDomain, "cluster-domain", "cluster.local", "DNS `domain` of the cluster")
+	flags.StringVar(&o.WatchNamespaces, "watch-namespaces", "",
+		"comma-separated `namespaces` to act in; nothing of any other is read or watched (default: all of them)")
 	flags.StringVar(&o.GatewayImage, "gateway-image", "",
 		"`image` with /mcp-gateway, which runs servers of the transport Stdio; without it they are not run, and say so")
 	flags.IntVar(&o.Workers, "workers", 16, "`number` of objects that are reconciled at once")

@@ -18,6 +18,8 @@ type Options struct {
 	Namespace string
 	// ClusterDomain is the DNS domain of the cluster.
 	ClusterDomain string
+	// WatchNamespaces are the namespaces to act in, separated by commas; empty acts in all.
+	WatchNamespaces string
 	// GatewayImage is the image with the bridge that runs Stdio servers; empty runs none.
 	GatewayImage string
 	// Workers is how many objects are reconciled at once.

@@ -123,6 +123,10 @@ func TestParse(t *testing.T) {
 			args: []string{"--metrics-bind-address=0", "--health-probe-bind-address=0"},
 			want: changed(func(o *Options) { o.MetricsAddress, o.HealthAddress = "0", "0" }),
 		},
+		"some namespaces only": {
+			env:  map[string]string{"MCP_OPERATOR_WATCH_NAMESPACES": "team-a,team-b"},
+			want: changed(func(o *Options) { o.WatchNamespaces = "team-a,team-b" }),
+		},
 		"no ConfigMap is looked for": {
 			args: []string{"--logging-configmap-name="},
 			want: changed(func(o *Options) { o.LogConfigMap.Name = "" }),
@@ -206,12 +210,20 @@ func TestParseRefusesABadValueWithWhatIsWrong(t *testing.T) {
 		env  map[string]string
 		want string
 	}{
-		"namespace":        {args: []string{"--namespace=Not_A_Name"}, want: `--namespace "Not_A_Name" is not the name of a namespace`},
-		"empty namespace":  {args: []string{"--namespace="}, want: `--namespace "" is not the name of a namespace`},
-		"long namespace":   {args: []string{"--namespace=" + strings.Repeat("a", 64)}, want: `" is not the name of a namespace`},
-		"cluster domain":   {args: []string{"--cluster-domain=cluster..local"}, want: `--cluster-domain "cluster..local" is not a DNS domain`},
-		"metrics address":  {args: []string{"--metrics-bind-address=8443"}, want: `--metrics-bind-address "8443" is neither host:port, :port nor 0`},
-		"health address":   {args: []string{"--health-probe-bind-address=:99999"}, want: `--health-probe-bind-address ":99999" is neither host`},
+		"namespace":       {args: []string{"--namespace=Not_A_Name"}, want: `--namespace "Not_A_Name" is not the name of a namespace`},
+		"empty namespace": {args: []string{"--namespace="}, want: `--namespace "" is not the name of a namespace`},
+		"long namespace":  {args: []string{"--namespace=" + strings.Repeat("a", 64)}, want: `" is not the name of a namespace`},
+		"cluster domain":  {args: []string{"--cluster-domain=cluster..local"}, want: `--cluster-domain "cluster..local" is not a DNS domain`},
+		"metrics address": {args: []string{"--metrics-bind-address=8443"}, want: `--metrics-bind-address "8443" is neither host:port, :port nor 0`},
+		"health address":  {args: []string{"--health-probe-bind-address=:99999"}, want: `--health-probe-bind-address ":99999" is neither host`},
+		"a namespace that is none": {
+			args: []string{"--watch-namespaces=team-a,"},
+			want: `--watch-namespaces "" is not the name of a namespace, or is the operator's own, where no server is run`,
+		},
+		"the operator's own namespace": {
+			args: []string{"--watch-namespaces=mcp-operator-system"},
+			want: `--watch-namespaces "mcp-operator-system" is not the name of a namespace, or is the operator's own, where no server is run`,
+		},
 		"no workers":       {args: []string{"--workers=0"}, want: `--workers 0 is not between 1 and 256`},
 		"too many workers": {args: []string{"--workers=257"}, want: `--workers 257 is not between 1 and 256`},
 		"log format":       {args: []string{"--log-format=xml"}, want: `--log-format "xml" is neither json nor text`},

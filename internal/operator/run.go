@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	ctrlconfig "sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
@@ -76,7 +77,7 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	w := wiring{config: config, tls: o.TLS, settings: engine.Settings{
+	w := wiring{config: config, tls: o.TLS, namespaces: o.watched(), settings: engine.Settings{
 		OperatorNamespace: o.Namespace, ClusterDomain: o.ClusterDomain, HashKey: key, Workers: o.Workers, GatewayImage: o.GatewayImage,
 	}}
 	if !inCluster {
@@ -128,6 +129,8 @@ type wiring struct {
 	config   *rest.Config
 	tls      TLSProfile
 	settings engine.Settings
+	// namespaces are those to act in; none means all.
+	namespaces []string
 }
 
 func (w wiring) reconciler(mgr manager.Manager) *engine.Reconciler {
@@ -142,9 +145,13 @@ func (w wiring) reconciler(mgr manager.Manager) *engine.Reconciler {
 // runCompatibility runs the controller of the compatibility API until ctx ends. It has a manager, and so caches, of its own: they end
 // with it.
 func (w wiring) runCompatibility(ctx context.Context, audit logr.Logger) error {
-	options, err := managerOptions()
+	options, err := managerOptions(w.namespaces)
 	if err != nil {
 		return err
+	}
+	options.NewCache = func(config *rest.Config, o cache.Options) (cache.Cache, error) {
+		inner, err := cache.New(config, o)
+		return endingCache{Cache: inner, end: ctx.Done()}, err
 	}
 	options.Metrics = metricsserver.Options{BindAddress: "0"} // the registry is one for the process: the other manager serves it
 	options.HealthProbeBindAddress = "0"
@@ -158,14 +165,15 @@ func (w wiring) runCompatibility(ctx context.Context, audit logr.Logger) error {
 	if err := reconciler.SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
 		return err
 	}
+	defer reconciler.Leave()
 	if err := mgr.Start(ctx); err != nil {
 		return fmt.Errorf("run the compatibility API: %w", err)
 	}
 	return nil
 }
 
-// managerOptions are those of every manager.
-func managerOptions() (ctrl.Options, error) {
+// managerOptions are those of every manager. Without namespaces it acts in all.
+func managerOptions(namespaces []string) (ctrl.Options, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return ctrl.Options{}, err
@@ -174,11 +182,18 @@ func managerOptions() (ctrl.Options, error) {
 	if err != nil {
 		return ctrl.Options{}, err
 	}
+	for _, namespace := range namespaces {
+		if cacheOptions.DefaultNamespaces == nil {
+			cacheOptions.DefaultNamespaces = map[string]cache.Config{}
+		}
+		cacheOptions.DefaultNamespaces[namespace] = cache.Config{}
+	}
 	return ctrl.Options{
 		Scheme: scheme,
 		Cache:  cacheOptions,
-		// Reads wait until the cache saw our own writes, so that nothing is written twice.
-		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(true)}},
+		// Reads wait until the cache saw our own writes, so that nothing is written twice. controller-runtime cannot do that for
+		// a cache of several namespaces: there a write may be repeated, and is refused by its precondition.
+		Client:                  client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: new(len(namespaces) < 2)}},
 		GracefulShutdownTimeout: new(20 * time.Second),
 	}, nil
 }
@@ -200,7 +215,7 @@ func loadConfig() (config *rest.Config, inCluster bool, err error) {
 }
 
 func newManager(config *rest.Config, o Options) (manager.Manager, error) {
-	options, err := managerOptions()
+	options, err := managerOptions(o.watched())
 	if err != nil {
 		return nil, err
 	}

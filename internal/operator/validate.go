@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -35,6 +36,10 @@ func (o *Options) validate() error {
 	p.unless(dnsDomain.MatchString(o.ClusterDomain), "--cluster-domain %q is not a DNS domain", o.ClusterDomain)
 	p.unless(isAddress(o.MetricsAddress), "--metrics-bind-address %q is neither host:port, :port nor 0", o.MetricsAddress)
 	p.unless(isAddress(o.HealthAddress), "--health-probe-bind-address %q is neither host:port, :port nor 0", o.HealthAddress)
+	for _, namespace := range o.watched() {
+		p.unless(dnsLabel.MatchString(namespace) && namespace != o.Namespace,
+			"--watch-namespaces %q is not the name of a namespace, or is the operator's own, where no server is run", namespace)
+	}
 	p.unless(o.GatewayImage == "" || imageReference.MatchString(o.GatewayImage), "--gateway-image %q is not an image reference", o.GatewayImage)
 	p.unless(o.Workers >= 1 && o.Workers <= 256, "--workers %d is not between 1 and 256", o.Workers)
 	if o.MetricsCert.Dir != "" {
@@ -43,6 +48,14 @@ func (o *Options) validate() error {
 	o.validateWebhook(&p)
 	o.validateLog(&p)
 	return errors.Join(p...)
+}
+
+// watched are the namespaces to act in; none means all.
+func (o *Options) watched() []string {
+	if o.WatchNamespaces == "" {
+		return nil
+	}
+	return strings.Split(o.WatchNamespaces, ",")
 }
 
 // validateWebhook refuses a policy without the webhook, rather than not to enforce it.

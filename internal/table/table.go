@@ -37,6 +37,9 @@ type Endpoint struct {
 	AllowedHosts []string `json:"allowedHosts,omitempty"`
 	// AllowedOrigins are the Origin header values that are served besides none at all and the endpoint's own.
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
+	// LenientHeaders serves requests of protocol version 2026-07-28 whose headers do not repeat the body as they must, for clients
+	// that get it wrong. What is decided is decided by the body in any case.
+	LenientHeaders bool `json:"lenientHeaders,omitempty"`
 	// Instructions are told to clients; empty is the backend's own if there is one backend.
 	Instructions string `json:"instructions,omitempty"`
 }

@@ -48,7 +48,9 @@ func (f *fixture) gateway(image string, table map[string]string) {
 	pod := echoPod(name).Spec
 	pod.TerminationGracePeriodSeconds, pod.ServiceAccountName, pod.Containers = nil, name, []corev1.Container{container}
 	pod.Volumes = []corev1.Volume{
-		{Name: "table", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{LocalObjectReference: corev1.LocalObjectReference{Name: name}}}},
+		{Name: "table", VolumeSource: corev1.VolumeSource{ConfigMap: &corev1.ConfigMapVolumeSource{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name},
+		}}},
 		{Name: "keys", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: name}}},
 	}
 	f.create(

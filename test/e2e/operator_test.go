@@ -231,7 +231,8 @@ func (f *fixture) awaitRest(pod corev1.Pod, token string, asked ...string) {
 // busy says what the operator has still to do: a server that it has not asked since it started, or work in its queue.
 func (f *fixture) busy(scraper *scraper, asked ...string) string {
 	for _, name := range asked {
-		lines, err := scraper.series(f.t.Context(), "mcpserver_handshake_total", fmt.Sprintf("name=%q", name), fmt.Sprintf("namespace=%q", f.namespace))
+		lines, err := scraper.series(f.t.Context(), "mcpserver_handshake_total",
+			fmt.Sprintf("name=%q", name), fmt.Sprintf("namespace=%q", f.namespace), `result="success"`)
 		if err != nil || len(lines) == 0 {
 			return fmt.Sprintf("%s was not asked: %v", name, err)
 		}

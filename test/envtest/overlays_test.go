@@ -26,7 +26,9 @@ func built(t *testing.T, folder string) []string {
 
 func TestEveryFolderThatUsersApplyCanBeBuilt(t *testing.T) {
 	t.Parallel()
-	for _, folder := range []string{"crds", "crds-sig", "rbac", "manager", "default", "default-with-webhook", "certmanager", "prometheus", "samples"} {
+	for _, folder := range []string{
+		"crds", "crds-sig", "rbac", "manager", "default", "default-with-webhook", "namespaced", "certmanager", "prometheus", "samples",
+	} {
 		for _, object := range built(t, folder) {
 			if !strings.Contains(object, "\nkind: ") {
 				t.Errorf("config/%s has an object without a kind:\n%s", folder, object)

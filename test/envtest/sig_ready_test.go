@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -228,4 +229,46 @@ func TestANameThatNoServiceCanHaveIsToldAndCostsNothing(t *testing.T) {
 	if err := f.get(&corev1.Service{}, "labelled"); err == nil {
 		t.Error(errors.New("a Service was made"))
 	}
+}
+
+func TestAPausedServerIsNotToldToServeAnEditThatWasNotApplied(t *testing.T) {
+	server := mcptest.NewServer(t)
+	f := start(t, dialTo(addressOf(t, server.URL)))
+	object := f.sigServer("held")
+	f.create(object)
+	f.sigPod("held", "held-a")
+	f.reported("held", 1)
+	f.sigCondition("held", "Ready", metav1.ConditionTrue, "Available")
+	f.quiet()
+	f.edit(object, "held", func() {
+		object.Annotations = map[string]string{"mcp.operator/paused": "true"}
+		object.Spec.Source.ContainerImage.Ref = "registry.example.com/server:2"
+	})
+	f.eventually("the edit is looked at", func() error {
+		if err := f.get(object, "held"); err != nil {
+			return err
+		}
+		if object.Status.ObservedGeneration != object.Generation {
+			return fmt.Errorf("observed is the generation %d", object.Status.ObservedGeneration)
+		}
+		return nil
+	})
+	f.wantWrites("an edit of a paused server", map[string]int{}, 1)
+	if err := f.get(object, "held"); err != nil {
+		t.Fatal(err)
+	}
+	if ready := conditionOf(object, "Ready"); ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != 1 {
+		t.Errorf("pods of the generation 1 serve, and Ready is %+v", ready)
+	}
+	f.edit(object, "held", func() { object.Annotations = nil })
+	f.eventually("it goes on", func() error {
+		d := &appsv1.Deployment{}
+		if err := f.get(d, "held"); err != nil {
+			return err
+		}
+		if image := d.Spec.Template.Spec.Containers[0].Image; image != "registry.example.com/server:2" {
+			return errors.New(image)
+		}
+		return nil
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -126,5 +127,33 @@ func TestWhatIsRefusedIsRefusedAsTheProtocolSays(t *testing.T) {
 				t.Errorf("got %s, code %d, want %d, %d: %s", r.Status, answer.Error.Code, tc.status, tc.code, body)
 			}
 		})
+	}
+}
+
+// TestHeadersMayBeOverlookedButTheBodyDecides is a gateway that is told to be lenient with clients that get headers wrong.
+func TestHeadersMayBeOverlookedButTheBodyDecides(t *testing.T) {
+	content, err := json.Marshal(table.Table{
+		Version: table.Version, Auth: table.Auth{Type: table.AuthNone}, Endpoint: table.Endpoint{LenientHeaders: true},
+		Backends: []table.Backend{{
+			Name: "server", URL: serve(t, both(small("server", "who", "secret"))), Tools: table.ToolPolicy{Deny: []string{"secret"}},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "table.json")
+	launch.Write(t, file, content)
+	g := launch.Run(t, binary, "serve", "--table", file, "--ephemeral-session-key")
+	call := func(tool string) string {
+		return `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"` + tool + `","arguments":{},` + meta + `}}`
+	}
+	if r, body := post(t, g.URL, call("who"), versionHeader, modern, "Mcp-Method", "tools/list", "Mcp-Name", "secret"); r.StatusCode != http.StatusOK {
+		t.Errorf("a call whose headers say something else: %s: %s", r.Status, body)
+	}
+	if r, body := post(t, g.URL, call("secret"), versionHeader, modern, "Mcp-Method", "tools/call", "Mcp-Name", "who"); !strings.Contains(body, "unknown tool") {
+		t.Errorf("a hidden tool behind the name of a shown one: %s: %s", r.Status, body)
+	}
+	if _, metrics := request(t, http.MethodGet, g.Health+"/metrics", ""); !strings.Contains(metrics, `mcp_gateway_headers_ignored_total{part="standard"} 2`) {
+		t.Error("it was not counted")
 	}
 }

@@ -130,6 +130,25 @@ func TestLeaseOfTheRoleIsThatOfTheOperator(t *testing.T) {
 }
 
 // A file that no kustomization names is not applied, however good it looks.
+// TestInOneNamespaceTheOperatorReadsNoSecretOfAnother holds the rights that config/namespaced gives for the whole cluster.
+func TestInOneNamespaceTheOperatorReadsNoSecretOfAnother(t *testing.T) {
+	t.Parallel()
+	role := find[rbacv1.ClusterRole](t, "../../config/namespaced/rbac.yaml", "ClusterRole", "mcp-operator-namespaced")
+	for _, rule := range role.Rules {
+		for _, resource := range rule.Resources {
+			if !slices.Contains([]string{"namespaces", "customresourcedefinitions", "leases", "tokenreviews", "subjectaccessreviews"}, resource) {
+				t.Errorf("the whole cluster's %s may be read or written", resource)
+			}
+		}
+	}
+	settings := find[appsv1.Deployment](t, "../../config/namespaced/manager-patch.yaml", "Deployment", "mcp-operator").Spec.Template.Spec.Containers[0].Env
+	binding := find[rbacv1.RoleBinding](t, "../../config/namespaced/rbac.yaml", "RoleBinding", "mcp-operator")
+	want := []corev1.EnvVar{{Name: "MCP_OPERATOR_WATCH_NAMESPACES", Value: binding.Namespace}}
+	if diff := cmp.Diff(want, settings); diff != "" {
+		t.Errorf("where the operator acts, and where it has rights (-want +got):\n%s", diff)
+	}
+}
+
 func TestEveryManifestIsListedInItsKustomization(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("../../config/*/*.yaml")

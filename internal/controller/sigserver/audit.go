@@ -95,7 +95,7 @@ func (d Dialect) Ended(handshake engine.Handshake, took time.Duration, result *m
 	server, milliseconds := probed(handshake), took.Milliseconds()
 	switch {
 	case err != nil:
-		d.audit(server, "HandshakeFailed", "url", handshake.URL, "error", err.Error(), "durationMs", milliseconds)
+		d.audit(server, "HandshakeFailed", "url", handshake.URL, "error", inTheirWords(err.Error()), "durationMs", milliseconds)
 	case result == nil: // it answers as before
 	case result.AuthRequired:
 		d.audit(server, "HandshakeAuthSkip", "url", handshake.URL, "error", "the server asks for credentials")

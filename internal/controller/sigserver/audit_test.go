@@ -161,6 +161,14 @@ func TestARefusalForWantOfCredentialsIsAnAnswerAndOthersAreNot(t *testing.T) {
 	}
 }
 
+func TestAHandshakeMayTakeAsLongAsThatAPIsUsersKnow(t *testing.T) {
+	t.Parallel()
+	client, ok := Dialect{}.Handshaker(&mcp.Client{Name: "mcp-operator"}).(lenient).Client.(*mcp.Client)
+	if !ok || client.Limits.Request != 10*time.Second || client.Name != "mcp-operator" {
+		t.Errorf("the client is %+v", client)
+	}
+}
+
 func TestOnlyCapabilitiesAreCompared(t *testing.T) {
 	t.Parallel()
 	with := func(c *mcpv1alpha1.MCPServerCapabilities) *mcpv1alpha1.MCPServerStatus {

@@ -63,11 +63,12 @@ func statusOf(server *sigv1alpha1.MCPServer) mcpv1alpha1.MCPServerStatus {
 	if ready.Reason == "" {
 		return status
 	}
+	// What was judged last, and not what was looked at last: of a paused object a newer generation is looked at, and not applied.
 	applied := metav1.Condition{
-		Type: mcpv1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: mcpv1alpha1.ReasonApplied, ObservedGeneration: told.ObservedGeneration,
+		Type: mcpv1alpha1.ConditionApplied, Status: metav1.ConditionTrue, Reason: mcpv1alpha1.ReasonApplied, ObservedGeneration: accepted.ObservedGeneration,
 	}
 	if accepted.Status == metav1.ConditionFalse { // what was refused was not applied: the children are of an older generation
-		applied.ObservedGeneration = max(0, told.ObservedGeneration-1)
+		applied.ObservedGeneration = max(0, accepted.ObservedGeneration-1)
 	}
 	if strings.HasPrefix(ready.Message, engine.FailedToReconcile) {
 		applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonApplyFailed, ready.Message

@@ -8,6 +8,7 @@ package sigserver
 
 import (
 	"context"
+	"time"
 
 	"github.com/go-logr/logr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -86,7 +87,7 @@ func (Dialect) Attempts(obj client.Object) (n int32, counts bool) {
 	if server.Status.ObservedGeneration != server.Generation {
 		return 0, true
 	}
-	return server.Status.HandshakeRetryCount, true
+	return max(0, server.Status.HandshakeRetryCount), true // whoever may write a status may write anything
 }
 
 // CapabilityChange tells of capabilities alone: this API's status knows of no tools.
@@ -97,8 +98,18 @@ func (Dialect) CapabilityChange(before, after *mcpv1alpha1.MCPServerStatus) stri
 	return engine.FlagChange(before.ServerInfo.Capabilities, after.ServerInfo.Capabilities)
 }
 
+// patience is how long a request of a handshake may take: servers that are slower than our own kind allows have always been ready here.
+const patience = 10 * time.Second
+
 // Handshaker takes a refusal for want of credentials for an answer, with a Bearer challenge or without: so that API's users know it.
-func (Dialect) Handshaker(c probe.Client) probe.Client { return lenient{c} }
+func (Dialect) Handshaker(c probe.Client) probe.Client {
+	if ours, ok := c.(*mcp.Client); ok {
+		patient := *ours
+		patient.Limits.Request = patience
+		c = &patient
+	}
+	return lenient{c}
+}
 
 type lenient struct{ probe.Client }
 

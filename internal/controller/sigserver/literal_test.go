@@ -159,8 +159,8 @@ func TestEachFailedHandshakeIsCountedAndTriedAgain(t *testing.T) {
 			ready.Message != "MCP endpoint is not serving a valid MCP protocol: connection refused" {
 			t.Errorf("after %d failures: %d, %s: %s", want, server.Status.HandshakeRetryCount, ready.Reason, ready.Message)
 		}
-		if result.RequeueAfter == 0 || result.RequeueAfter > 2*time.Minute {
-			t.Errorf("after %d failures it is tried again in %s", want, result.RequeueAfter)
+		if after := min(10*time.Second<<min(want-1, 10), 2*time.Minute); result.RequeueAfter != after {
+			t.Errorf("after %d failures it is tried again in %s, want %s", want, result.RequeueAfter, after)
 		}
 	}
 	w.dialErr = nil

@@ -115,6 +115,7 @@ func is(status metav1.ConditionStatus, reason, message string) metav1.Condition 
 
 // answering is what the engine found of a server with a ready pod.
 func answering(found, verified metav1.Condition) metav1.Condition {
+	found.Message = inTheirWords(found.Message)
 	switch {
 	case verified.Reason == mcpv1alpha1.ReasonServiceUnreachable:
 		found.Message = engine.NotServingMCP + found.Message
@@ -152,13 +153,19 @@ var diagnosedByThem = []string{
 	mcpv1alpha1.ReasonOOMKilled, mcpv1alpha1.ReasonNotReady,
 }
 
-// inTheirWords names fields as this API does.
-func inTheirWords(diagnosis string) string { return theirFields.Replace(diagnosis) }
+// inTheirWords names fields as this API does. What is said in its words already stays as it is.
+func inTheirWords(message string) string { return theirFields.Replace(message) }
 
 var theirFields = strings.NewReplacer(
 	"; raise spec.resources.limits.memory", "", // the message is known to end before it
 	"spec.podSecurity.runAsUser", "spec.runtime.security.securityContext.runAsUser",
+	"spec.image", "spec.source.containerImage.ref",
 	"spec.port", "spec.config.port",
+	"spec.path", "spec.config.path",
+	"set spec.sessions to Stateful", "set spec.mcp.stateless to false",
+	// This API has neither a Host to send nor another transport.
+	"Set spec.hostHeader to a name it accepts, or start it", "Start it",
+	"then set spec.transport to SSE", "that is for an MCPServer of mcp.operator",
 )
 
 // messageOf returns what the Deployment says of itself.

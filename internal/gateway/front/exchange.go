@@ -67,8 +67,10 @@ func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Messag
 		// The backend does not know the session, so it did nothing: it lost it by a restart, say. A session that callers share
 		// is opened anew by whoever asks for it.
 		b.kick()
+		broken := x.channel
+		x.channel = nil
 		if err = nil; x.session != nil {
-			err = x.reopen(ctx, x.session, b, x.channel)
+			err = x.reopen(ctx, x.session, b, broken)
 		}
 		if err == nil {
 			err = x.call(ctx, message, headers)
@@ -196,26 +198,32 @@ func (x *exchange) fail(ctx context.Context, err error, answered bool) (status t
 	status = telemetry.StatusError
 	var message string
 	var data *problem
-	var failure *backend.Error
+	failure, isFailure := errors.AsType[*backend.Error](err)
+	// What is said of sending is said of this request, and not of what the gateway asked before, to get a channel.
+	sent := x.channel != nil && (!isFailure || failure.Sent)
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errCancelled), x.r.Context().Err() != nil:
 		status, message = telemetry.StatusCancelled, "the request was cancelled"
 	case errors.Is(cause, errWithdrawn):
 		status, message = telemetry.StatusDenied, errWithdrawn.Error()
-	case errors.Is(cause, errTimeout) && !isUnsent(err):
-		message = fmt.Sprintf("backend %q: it did not answer in time; the request may have been carried out", x.backend.Config.Name)
-		data = &problem{Class: "Timeout", Sent: true}
+		data = &problem{Class: "Forbidden", Sent: sent}
+	case errors.Is(cause, errOver) && sent:
+		status, message = telemetry.StatusCancelled, "the session was ended while the request ran; it may have been carried out"
+		data = &problem{Class: "NotFound", Sent: true}
+	case errors.Is(cause, errTimeout) && (sent || !isFailure):
+		message = fmt.Sprintf("backend %q: %s", x.backend.Config.Name, describe("Timeout", sent))
+		data = &problem{Class: "Timeout", Sent: sent}
 	case errors.Is(err, backend.ErrSession), errors.Is(err, errOver):
 		message = fmt.Sprintf("backend %q: the session was lost; the request was not carried out, it is safe to try again", x.backend.Config.Name)
 		data = &problem{Class: "NotFound"}
-	case errors.As(err, &failure):
+	case isFailure:
 		if tellsOfChange(failure) {
 			x.backend.kick()
 		}
 		status = telemetry.StatusUnavailable
-		message = fmt.Sprintf("backend %q: %s", x.backend.Config.Name, describe(failure))
-		data = &problem{Class: failure.Class, Sent: failure.Sent, Detail: failure.Detail}
+		message = fmt.Sprintf("backend %q: %s", x.backend.Config.Name, describe(failure.Class, sent))
+		data = &problem{Class: failure.Class, Sent: sent, Detail: failure.Detail}
 	default:
 		message = fmt.Sprintf("backend %q: the request could not be passed on", x.backend.Config.Name)
 	}
@@ -228,12 +236,6 @@ func (x *exchange) fail(ctx context.Context, err error, answered bool) (status t
 		x.reply.reject(http.StatusOK, wire.NewError(x.request.ID, wire.CodeInternal, message, raw))
 	}
 	return status, wire.CodeInternal
-}
-
-// isUnsent says that the request was on hold all the time.
-func isUnsent(err error) bool {
-	failure, ok := errors.AsType[*backend.Error](err)
-	return ok && !failure.Sent
 }
 
 // tellsOfChange says whether a failure is one of a server that may be another by now, or gone. One that answers, with an error
@@ -256,7 +258,7 @@ type problem struct {
 }
 
 // describe says what a failure means to a client, in words that nothing of the backend's enters.
-func describe(failure *backend.Error) string {
+func describe(class string, sent bool) string {
 	what := map[string]string{
 		"DNS": "its name does not resolve", "Connect": "it refuses connections", "TLS": "its certificate is not valid",
 		"Timeout": "it did not answer in time", "Unauthorized": "it refuses the gateway's credential", "Forbidden": "it forbids the request",
@@ -264,13 +266,13 @@ func describe(failure *backend.Error) string {
 		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed",
 		"Denied":     "its address is not allowed",
 		"Definition": "the tool is defined wrongly", "Statement": "its statement cannot be run",
-	}[failure.Class]
+	}[class]
 	if what == "" {
 		what = "it failed"
 	}
 	var b strings.Builder
 	b.WriteString(what)
-	if failure.Sent {
+	if sent {
 		b.WriteString("; the request may have been carried out")
 	} else {
 		b.WriteString("; the request was not sent, it is safe to try again")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
+	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -152,7 +153,9 @@ func (x *exchange) greet(ctx context.Context, p *passport) (translate.Offer, map
 	if err != nil {
 		return offer, nil, err
 	}
-	p.Version = handle.Version
+	if b.Config.Transport != table.TransportStdio {
+		p.Version = handle.Version
+	} // a process may be shared by clients of several versions: each is answered its own
 	p.Backends = map[string]backend.Handle{b.Config.Name: handle}
 	return offer, map[string]backend.Channel{b.Config.Name: channel}, nil
 }

@@ -18,6 +18,8 @@ import (
 type link struct {
 	// turn is held by whoever opens or resumes: over the network, and so never with mu.
 	turn chan struct{}
+	// used is closed when it is used for the first time.
+	used chan struct{}
 
 	mu      sync.Mutex
 	channel backend.Channel
@@ -28,7 +30,9 @@ type link struct {
 }
 
 // newLink is the link of a session that may have been opened elsewhere.
-func newLink(handle backend.Handle) *link { return &link{turn: make(chan struct{}, 1), handle: handle} }
+func newLink(handle backend.Handle) *link {
+	return &link{turn: make(chan struct{}, 1), used: make(chan struct{}), handle: handle}
+}
 
 // isIdle says that the link was never used, here or elsewhere.
 func (l *link) isIdle() bool {
@@ -58,6 +62,11 @@ func (l *link) use(b *Backend, channel backend.Channel, handle backend.Handle, o
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.channel, l.owner, l.handle, l.opened = channel, b, handle, l.opened || opened
+	select {
+	case <-l.used:
+	default:
+		close(l.used)
+	}
 }
 
 // channelOf is the session's own channel to a backend: the one in use, the one that its id tells of, or a new one.

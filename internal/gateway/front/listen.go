@@ -168,8 +168,12 @@ func (st *stream) relayOnce(ctx context.Context, b *Backend) (again bool, err er
 	case st.session == nil || !d.Legacy:
 		return st.relayModern(ctx, b, r)
 	}
-	if st.lone(st.state) == nil && st.session.linkTo(b.Config.Name).isIdle() {
-		return true, nil // its session is opened when it is called, and heard from then
+	if l := st.session.linkTo(b.Config.Name); st.lone(st.state) == nil && l.isIdle() {
+		select { // its session is opened when it is called, and heard from then
+		case <-l.used:
+		case <-ctx.Done():
+		}
+		return true, nil
 	}
 	if r.channel, err = st.channelOf(ctx, st.session, b); err != nil {
 		return !errors.Is(err, errOver), err

@@ -44,7 +44,7 @@ func (v *visit) checkModern(m *wire.Message) (status int, refusal *wire.Message)
 		}
 		return http.StatusBadRequest, wire.NewError(m.ID, wire.CodeUnsupportedVersion, "the protocol version is not supported", data)
 	}
-	if mismatch, ok := errors.AsType[*wire.HeaderError](wire.CheckHeaders(v.r.Header, m)); ok {
+	if mismatch, ok := errors.AsType[*wire.HeaderError](wire.CheckHeaders(v.r.Header, m)); ok && !v.overlooks("standard") {
 		return http.StatusBadRequest, wire.NewError(m.ID, wire.CodeHeaderMismatch, mismatch.Reason, nil)
 	}
 	if m.Kind == wire.Request && (said == "" || m.MetaField(wire.MetaClientCapabilities) == nil) {
@@ -52,6 +52,14 @@ func (v *visit) checkModern(m *wire.Message) (status int, refusal *wire.Message)
 			"params._meta must carry "+wire.MetaProtocolVersion+" and "+wire.MetaClientCapabilities, nil)
 	}
 	return 0, nil
+}
+
+// overlooks says whether headers that do not repeat the body are let pass, and counts that they were.
+func (v *visit) overlooks(part string) bool {
+	if v.state.Table.Endpoint.LenientHeaders {
+		v.options.Telemetry.HeadersIgnored(part)
+	}
+	return v.state.Table.Endpoint.LenientHeaders
 }
 
 // discover says what the endpoint offers.

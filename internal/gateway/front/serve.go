@@ -89,7 +89,21 @@ func (x *exchange) send(b *Backend, m *wire.Message, headers map[string]string) 
 	}
 	ctx, span := x.options.Telemetry.Start(x.r.Context(), info)
 	x.span = span
-	x.forward(ctx, b, m, carry(span.Carrier(), headers))
+	x.forward(ctx, b, traced(m, span.Carrier()), carry(span.Carrier(), headers))
+}
+
+// traced puts the trace context into the message's _meta, where the protocol has it (2026-07-28) and a child over stdio finds it.
+func traced(m *wire.Message, c telemetry.Carrier) *wire.Message {
+	var edits []wire.Edit
+	for _, part := range []struct{ key, value string }{{"traceparent", c.Traceparent}, {"tracestate", c.Tracestate}, {"baggage", c.Baggage}} {
+		if said, _ := wire.String(m.MetaField(part.key)); part.value != "" && part.value != said {
+			edits = append(edits, wire.SetMeta(part.key, quote(part.value)))
+		}
+	}
+	if edits == nil {
+		return m
+	}
+	return m.With(edits...)
 }
 
 // traceOf is a part of the trace context that the client sent, in the message or in a header.
@@ -152,7 +166,7 @@ func (x *exchange) callTool() {
 	arguments := x.request.Param("arguments")
 	if x.reply.era == backend.Modern {
 		err := wire.CheckParamHeaders(x.r.Header, route.ParamHeaders, arguments)
-		if mismatch, ok := errors.AsType[*wire.HeaderError](err); ok {
+		if mismatch, ok := errors.AsType[*wire.HeaderError](err); ok && !x.overlooks("parameter") {
 			x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeHeaderMismatch, mismatch.Reason, nil))
 			return
 		}

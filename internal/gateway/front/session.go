@@ -265,14 +265,15 @@ func (r *registry) takeIdle(fits func(*session) bool) *session {
 
 func (r *registry) remove(s *session) {
 	delete(r.byKey, s.key)
-	r.changed(-1)
 	r.order.Remove(s.order)
 	if !s.ended {
 		r.discount(s)
 	}
 }
 
+// discount takes a session out of the counts.
 func (r *registry) discount(s *session) {
+	r.changed(-1)
 	if r.callers[s.caller]--; r.callers[s.caller] == 0 {
 		delete(r.callers, s.caller)
 	}

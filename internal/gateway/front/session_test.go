@@ -42,6 +42,22 @@ func TestAnEndedSessionIsNotEnteredAgain(t *testing.T) {
 	}
 }
 
+func TestASessionIsCountedUntilItEnds(t *testing.T) {
+	t.Parallel()
+	limits, count := Limits{}.withDefaults(), 0
+	r := newRegistry(&limits, func(*session) {}, func(delta int) { count += delta })
+	ended := open(r, "1", "a")
+	open(r, "2", "a")
+	r.end(ended)
+	if count != 1 {
+		t.Errorf("one of two has ended, and %d are counted", count)
+	}
+	r.expire(time.Now().Add(time.Hour))
+	if count != 0 {
+		t.Errorf("all are forgotten, and %d are counted", count)
+	}
+}
+
 func TestACallersLongestIdleSessionMakesRoomForItsNext(t *testing.T) {
 	t.Parallel()
 	r, dropped := registryOf(Limits{Sessions: 2})

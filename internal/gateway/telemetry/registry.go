@@ -204,6 +204,12 @@ func (r *registry) Rejected(limit string) {
 	r.counter("mcp_gateway_rejected_total", "limit", limit).Inc()
 }
 
+// HeadersIgnored counts a request that was served although its headers do not repeat its body. The part is "standard" or
+// "parameter".
+func (r *registry) HeadersIgnored(part string) {
+	r.counter("mcp_gateway_headers_ignored_total", "part", part).Inc()
+}
+
 // TableApplied counts a table that is in force now.
 func (r *registry) TableApplied() {
 	r.tableRefused.Store(0)

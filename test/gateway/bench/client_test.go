@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 const (
@@ -34,6 +35,9 @@ type connection struct {
 	body       bytes.Buffer
 }
 
+// longest is how long a connection is in use at most.
+const longest = 2 * time.Minute
+
 func dial(endpoint string) (*connection, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -41,6 +45,10 @@ func dial(endpoint string) (*connection, error) {
 	}
 	conn, err := net.Dial("tcp", u.Host)
 	if err != nil {
+		return nil, err
+	}
+	// A gateway that hangs ends a run.
+	if err := conn.SetDeadline(time.Now().Add(longest)); err != nil {
 		return nil, err
 	}
 	return &connection{Conn: conn, host: u.Host, path: u.Path, in: bufio.NewReaderSize(conn, 1<<10)}, nil

@@ -27,6 +27,7 @@ var binary string
 // What this program is when it starts itself, so that the load's own work is no part of what is measured.
 const (
 	asServer = "serve-over-http" // and an address
+	asEcho   = "echo-over-http"  // and an address
 	asStdio  = "serve-on-stdio"
 	asProxy  = "reverse-proxy" // and an address and a URL
 )
@@ -35,9 +36,11 @@ func TestMain(m *testing.M) {
 	var err error
 	switch args := os.Args[1:]; {
 	case len(args) == 2 && args[0] == asServer:
-		err = listen(args[1], mcpgoserver.NewStreamableHTTPServer(newEcho(), mcpgoserver.WithStateful(true)))
+		err = listen(args[1], mcpgoserver.NewStreamableHTTPServer(newServer(), mcpgoserver.WithStateful(true)))
+	case len(args) == 2 && args[0] == asEcho:
+		err = listen(args[1], http.HandlerFunc(echo))
 	case len(args) == 1 && args[0] == asStdio:
-		err = mcpgoserver.ServeStdio(newEcho())
+		err = mcpgoserver.ServeStdio(newServer())
 	case len(args) == 3 && args[0] == asProxy:
 		err = proxy(args[1], args[2])
 	default:
@@ -63,8 +66,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// newEcho is the cheapest server there is a library for, so that it hides as little as possible of what stands before it.
-func newEcho() *mcpgoserver.MCPServer {
+// newServer is a server as people have it.
+func newServer() *mcpgoserver.MCPServer {
 	s := mcpgoserver.NewMCPServer("echo", "1", mcpgoserver.WithToolCapabilities(true))
 	s.AddTool(mcpgo.NewTool("echo", mcpgo.WithString("text")), func(_ context.Context, r mcpgo.CallToolRequest) (*mcpgo.CallToolResult, error) {
 		return mcpgo.NewToolResultText(r.GetString("text", "")), nil
@@ -79,9 +82,12 @@ func proxy(address, target string) error {
 		return err
 	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 100} // with the default of 2 it would dial all the time
-	return listen(address, &httputil.ReverseProxy{
-		Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-	})
+	forward := &httputil.ReverseProxy{Transport: transport, FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	return listen(address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// Without it the proxy now and then breaks off an answer that comes quickly after a long request.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		forward.ServeHTTP(w, r)
+	}))
 }
 
 func listen(address string, handler http.Handler) error {

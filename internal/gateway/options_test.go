@@ -1,0 +1,47 @@
+package gateway
+
+import (
+	"io"
+	"strings"
+	"testing"
+)
+
+func TestAWrongCommandLineIsRefusedWithTheFlagThatIsWrong(t *testing.T) {
+	t.Parallel()
+	serving := []string{"--table", "t.json", "--ephemeral-session-key"}
+	for _, tc := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "--table is missing"},
+		{[]string{"--table", "t.json"}, "--session-keys"},
+		{append(serving, "--session-keys", "keys"), "--session-keys"},
+		{append(serving, "more"), `"more"`},
+		{append(serving, "--tls-cert", "c.pem"), "--tls-key"},
+		{append(serving, "--configmap", "name"), "--configmap"},
+		{append(serving, "--max-calls", "0"), "--max-calls"},
+		{append(serving, "--call-timeout", "0"), "--call-timeout"},
+		{append(serving, "--hold", "0"), "--hold"},
+		{append(serving, "--hold", "-5s"), "--hold"},
+		{append(serving, "--drain-delay", "-1s"), "--drain-delay"},
+	} {
+		_, err := ParseServe(tc.args, func(string) string { return "" }, io.Discard)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("serve %q: %v, want %s in it", tc.args, err, tc.want)
+		}
+	}
+	if _, err := ParseServe(serving, func(string) string { return "" }, io.Discard); err != nil {
+		t.Errorf("a right one is refused: %v", err)
+	}
+}
+
+func TestAFlagIsReadFromTheEnvironmentUnlessItIsGiven(t *testing.T) {
+	t.Parallel()
+	getenv := func(name string) string {
+		return map[string]string{"MCP_GATEWAY_MAX_CALLS": "7", "MCP_GATEWAY_MAX_STREAMS": "8"}[name]
+	}
+	o, err := ParseServe([]string{"--table", "t.json", "--ephemeral-session-key", "--max-streams", "9"}, getenv, io.Discard)
+	if err != nil || o.Limits.Calls != 7 || o.Limits.Streams != 9 {
+		t.Errorf("calls %d, streams %d, %v", o.Limits.Calls, o.Limits.Streams, err)
+	}
+}

@@ -43,6 +43,10 @@ type Options struct {
 	DrainDelay, DrainTimeout time.Duration
 	// Hold is how long a request that was not sent yet waits for its backend to come back.
 	Hold time.Duration
+	// Response and Event bound what a backend may send, in bytes: one response, and one notification or request.
+	Response, Event int
+	// Connect bounds a TCP connect to a backend, and StreamIdle how long its response may be silent once it has begun.
+	Connect, StreamIdle time.Duration
 	// Connections is how many connections are accepted at once.
 	Connections int
 	// LoopbackIssuers lets OIDC issuers live on this host.
@@ -84,6 +88,10 @@ func flagSet(name string, o *Options) *flag.FlagSet {
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 20*time.Second, "`time` for requests in flight to end after that")
 	flags.DurationVar(&o.Hold, "hold", 10*time.Second, "`time` that a request which was not sent yet waits for its backend to come back")
 	flags.IntVar(&o.Connections, "max-connections", 10_000, "`number` of connections accepted at once")
+	flags.IntVar(&o.Response, "max-response-bytes", 16<<20, "`bytes` of the largest response of a backend")
+	flags.IntVar(&o.Event, "max-event-bytes", 1<<20, "`bytes` of the largest notification or request of a backend over HTTP")
+	flags.DurationVar(&o.Connect, "connect-timeout", 2*time.Second, "`time` that a TCP connect to a backend may take")
+	flags.DurationVar(&o.StreamIdle, "stream-idle", 5*time.Minute, "`time` that a backend's response may be silent once it has begun")
 	flags.TextVar(&o.LogLevel, "log-level", slog.LevelInfo, "`level` of the log: debug, info, warn or error")
 	l := &o.Limits
 	flags.IntVar(&l.Body, "max-body-bytes", 4<<20, "`bytes` of the largest request")
@@ -237,7 +245,7 @@ func (o *Options) validate() []error {
 		{"max-total-calls", l.TotalCalls},
 		{"max-total-streams", l.TotalStreams},
 		{"max-total-sessions", l.TotalSessions},
-		{"max-connections", o.Connections},
+		{"max-connections", o.Connections}, {"max-response-bytes", o.Response}, {"max-event-bytes", o.Event},
 	} {
 		if count.value < 1 {
 			problems = append(problems, fmt.Errorf("--%s must be at least 1", count.flag))
@@ -255,6 +263,8 @@ func (o *Options) validate() []error {
 		{"session-idle", l.SessionIdle},
 		{"session-age", l.SessionAge},
 		{"hold", o.Hold},
+		{"connect-timeout", o.Connect},
+		{"stream-idle", o.StreamIdle},
 	} {
 		if span.value < 10*time.Millisecond {
 			problems = append(problems, fmt.Errorf("--%s must be at least 10ms", span.flag))

@@ -176,6 +176,7 @@ func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
 		options := child.Options{
 			Name: config.Name, Version: version.String(), Command: config.Command, ProtocolVersion: config.ProtocolVersion,
 			Logger: g.logger, Env: childEnvironment(os.Environ()), HoldTimeout: g.options.Hold, IdleTimeout: g.options.Limits.SessionIdle,
+			LineLimit:   g.options.Response,
 			CallTimeout: max(g.options.Limits.Call, time.Duration(config.TimeoutSeconds)*time.Second),
 		}
 		if s := g.options.Stdio; s != nil {
@@ -193,12 +194,12 @@ func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
 	}
 	return upstream.New(config, upstream.Options{
 		Logger: g.logger, Version: version.String(), Hold: g.options.Hold, Credential: secret,
-		Limits: upstream.Limits{StreamIdle: max(leastStreamIdle, g.options.Limits.Call), SessionIdle: g.options.Limits.SessionIdle},
+		Limits: upstream.Limits{
+			Response: int64(g.options.Response), Event: g.options.Event, Connect: g.options.Connect,
+			StreamIdle: max(g.options.StreamIdle, g.options.Limits.Call), SessionIdle: g.options.Limits.SessionIdle,
+		},
 	})
 }
-
-// leastStreamIdle is how long a backend's response, once begun, may be silent, unless calls may take longer.
-const leastStreamIdle = 5 * time.Minute
 
 // childEnvironment leaves out what is the gateway's own.
 func childEnvironment(environment []string) []string {

@@ -170,21 +170,25 @@ const (
 // Watch keeps a backend's catalog up to date until ctx ends: it looks, then listens for changes, and looks again when it
 // hears of one, when the backend hangs up, or when calls to it fail.
 func (f *Front) Watch(ctx context.Context, b *Backend) {
-	pause := firstLook
+	again, restless := firstLook, settle
 	for relayed := false; ctx.Err() == nil; {
 		channel, err := f.look(ctx, b, relayed)
-		if err == nil {
-			pause = firstLook
-			relayed = f.await(ctx, b, channel)
+		if err != nil {
+			f.options.Logger.Info("backend is not available", "backend", b.Config.Name, "error", err)
+			relayed = false
+			pause(ctx, again)
+			again = min(2*again, lastLook)
 			continue
 		}
-		f.options.Logger.Info("backend is not available", "backend", b.Config.Name, "error", err)
-		relayed = false
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
+		again = firstLook
+		begun := time.Now()
+		relayed = f.await(ctx, b, channel)
+		if time.Since(begun) >= leastStream {
+			restless = settle
+			continue
 		}
-		pause = min(2*pause, lastLook)
+		pause(ctx, restless) // a backend that changes on and on is looked at less and less often
+		restless = min(2*restless, pollInterval)
 	}
 }
 

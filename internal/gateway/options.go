@@ -245,7 +245,9 @@ func (o *Options) validate() []error {
 		{"max-total-calls", l.TotalCalls},
 		{"max-total-streams", l.TotalStreams},
 		{"max-total-sessions", l.TotalSessions},
-		{"max-connections", o.Connections}, {"max-response-bytes", o.Response}, {"max-event-bytes", o.Event},
+		{"max-connections", o.Connections},
+		{"max-response-bytes", o.Response},
+		{"max-event-bytes", o.Event},
 	} {
 		if count.value < 1 {
 			problems = append(problems, fmt.Errorf("--%s must be at least 1", count.flag))

@@ -150,7 +150,8 @@ func TestHeadersMayBeOverlookedButTheBodyDecides(t *testing.T) {
 	if r, body := post(t, g.URL, call("who"), versionHeader, modern, "Mcp-Method", "tools/list", "Mcp-Name", "secret"); r.StatusCode != http.StatusOK {
 		t.Errorf("a call whose headers say something else: %s: %s", r.Status, body)
 	}
-	if r, body := post(t, g.URL, call("secret"), versionHeader, modern, "Mcp-Method", "tools/call", "Mcp-Name", "who"); !strings.Contains(body, "unknown tool") {
+	r, body := post(t, g.URL, call("secret"), versionHeader, modern, "Mcp-Method", "tools/call", "Mcp-Name", "who")
+	if !strings.Contains(body, "unknown tool") {
 		t.Errorf("a hidden tool behind the name of a shown one: %s: %s", r.Status, body)
 	}
 	if _, metrics := request(t, http.MethodGet, g.Health+"/metrics", ""); !strings.Contains(metrics, `mcp_gateway_headers_ignored_total{part="standard"} 2`) {

@@ -24,7 +24,8 @@ func serveMCP(ctx context.Context, args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	server := &http.Server{Addr: *addr, ReadHeaderTimeout: 10 * time.Second, Handler: mcpHandler(strings.FieldsFunc(*tools, func(r rune) bool { return r == ',' }))}
+	names := strings.FieldsFunc(*tools, func(r rune) bool { return r == ',' })
+	server := &http.Server{Addr: *addr, ReadHeaderTimeout: 10 * time.Second, Handler: mcpHandler(names)}
 	stopped := context.AfterFunc(ctx, func() { _ = server.Shutdown(context.WithoutCancel(ctx)) })
 	defer stopped()
 	log.Printf("MCP at %s, TLS: %t", *addr, *cert != "")

@@ -143,6 +143,9 @@ func (b *bench) start(t *testing.T, backends []table.Backend) (url string) {
 	backends = slices.Clone(backends)
 	for i := range backends {
 		backends[i].URL = b.fixture
+		if backends[i].Transport == table.TransportSSE {
+			backends[i].URL = strings.TrimSuffix(b.fixture, "/mcp") + "/sse"
+		}
 		if backends[i].Name == otherName {
 			backends[i].URL = startOther(t)
 		}

@@ -34,6 +34,7 @@ var targets = []struct {
 }{
 	{"http", []table.Backend{{Name: fixtureName}}},
 	{"stdio", nil},
+	{"http with sse", []table.Backend{{Name: fixtureName, Transport: table.TransportSSE}}},
 	{"one of two", []table.Backend{{Name: fixtureName}, {Name: otherName, Prefix: "other_"}}},
 	{"pinned to 2025-11-25", []table.Backend{{Name: fixtureName, ProtocolVersion: "2025-11-25"}}},
 	{"pinned to 2026-07-28", []table.Backend{{Name: fixtureName, ProtocolVersion: "2026-07-28"}}},

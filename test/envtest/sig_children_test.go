@@ -232,7 +232,7 @@ func TestOfTwoAPIsWithOneNameTheSecondIsRefusedAndHealsWhenTheFirstGoes(t *testi
 		if err := f.client.Delete(f.ctx, tt.first); err != nil {
 			t.Fatal(err)
 		}
-		f.quiet() // seen: who has not seen it yet makes the children again, which nobody collects here
+		f.quiet()                        // seen: who has not seen it yet makes the children again, which nobody collects here
 		for _, child := range children { // the garbage collector's part
 			if err := f.client.Delete(f.ctx, child); err != nil {
 				t.Fatal(err)

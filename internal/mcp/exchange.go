@@ -241,8 +241,13 @@ func (p *prober) readEvents(ctx context.Context, id int, body *limitedBody) (rpc
 		p.events.MaxEvents, p.events.Whole = p.limits.Events, true
 	}
 	p.events.Reset(body)
+	return p.await(ctx, p.events, id)
+}
+
+// await reads events until the answer to a request.
+func (p *prober) await(ctx context.Context, events *wire.EventReader, id int) (rpcMessage, error) {
 	for ctx.Err() == nil {
-		event, err := p.events.Next()
+		event, err := events.Next()
 		if errors.Is(err, io.EOF) {
 			return rpcMessage{}, errNoResponse
 		}

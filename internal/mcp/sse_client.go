@@ -208,7 +208,7 @@ func (p *prober) callStream(ctx context.Context, x exchange) (reply, error) {
 			p.stream.cancel() // no answer will come
 		}
 	}()
-	message, err := p.await(ctx, id)
+	message, err := p.await(ctx, p.stream.events, id)
 	<-ended
 	switch {
 	case postErr != nil:
@@ -222,28 +222,4 @@ func (p *prober) callStream(ctx context.Context, x exchange) (reply, error) {
 		return reply{status: http.StatusOK, bodyErr: p.bodyFailure(ctx, x.step, err)}, nil
 	}
 	return reply{status: http.StatusOK, message: message, hasRPC: true}, nil
-}
-
-// await reads the stream until the answer to a request.
-func (p *prober) await(ctx context.Context, id int) (rpcMessage, error) {
-	for ctx.Err() == nil {
-		event, err := p.stream.events.Next()
-		if errors.Is(err, io.EOF) {
-			return rpcMessage{}, errNoResponse
-		}
-		if err != nil {
-			return rpcMessage{}, err
-		}
-		if event.Type != wire.TypeMessage {
-			continue
-		}
-		m, err := parseMessage(event.Data, p.limits)
-		if err != nil {
-			return rpcMessage{}, err
-		}
-		if m.answers(id) || m.refuses() {
-			return m, nil
-		}
-	}
-	return rpcMessage{}, ctx.Err()
 }

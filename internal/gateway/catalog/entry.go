@@ -93,7 +93,7 @@ func (e *Entry) renamed(k Kind, name string) json.RawMessage {
 	if name == e.Name {
 		return e.Raw
 	}
-	return e.message.With(wire.SetResult(lists[k].key, text(name))).Result
+	return e.message.With(wire.SetResult(lists[k].key, wire.Quote(name))).Result
 }
 
 func readName(k Kind, raw json.RawMessage) (string, error) {

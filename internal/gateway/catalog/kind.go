@@ -73,12 +73,3 @@ func Unknown(k Kind, id json.RawMessage, name string, client backend.Era) *wire.
 	}
 	return wire.NewError(id, code, "unknown "+lists[k].noun+" "+strconv.QuoteToGraphic(name), nil)
 }
-
-// text returns s as a JSON string.
-func text(s string) json.RawMessage {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return json.RawMessage(`""`) // a string always marshals
-	}
-	return raw
-}

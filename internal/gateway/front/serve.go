@@ -97,7 +97,7 @@ func traced(m *wire.Message, c telemetry.Carrier) *wire.Message {
 	var edits []wire.Edit
 	for _, part := range []struct{ key, value string }{{"traceparent", c.Traceparent}, {"tracestate", c.Tracestate}, {"baggage", c.Baggage}} {
 		if said, _ := wire.String(m.MetaField(part.key)); part.value != "" && part.value != said {
-			edits = append(edits, wire.SetMeta(part.key, quote(part.value)))
+			edits = append(edits, wire.SetMeta(part.key, wire.Quote(part.value)))
 		}
 	}
 	if edits == nil {
@@ -139,15 +139,7 @@ func rename(m *wire.Message, name, original string) *wire.Message {
 	if name == original {
 		return m
 	}
-	return m.With(wire.SetParam("name", quote(original)))
-}
-
-func quote(s string) json.RawMessage {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return json.RawMessage(`""`) // a string always can be marshalled
-	}
-	return raw
+	return m.With(wire.SetParam("name", wire.Quote(original)))
 }
 
 // callTool forwards a call to the backend that serves the tool.
@@ -218,7 +210,7 @@ func (x *exchange) complete() {
 	}
 	m := x.request
 	if name != original {
-		renamed := wire.NewResult(nil, ref).With(wire.SetResult("name", quote(original)))
+		renamed := wire.NewResult(nil, ref).With(wire.SetResult("name", wire.Quote(original)))
 		m = m.With(wire.SetParam("ref", renamed.Result))
 	}
 	x.send(b, m, nil)

@@ -74,7 +74,7 @@ func withoutServerInfo(meta json.RawMessage) json.RawMessage {
 
 // Initialize is the offer as the result of initialize for a client that asked for a version; see [Negotiate].
 func (o Offer) Initialize(clientVersion string) json.RawMessage {
-	out := appendMember([]byte{'{'}, "protocolVersion", text(Negotiate(clientVersion)))
+	out := appendMember([]byte{'{'}, "protocolVersion", wire.Quote(Negotiate(clientVersion)))
 	out = appendMember(out, "capabilities", o.capabilities())
 	info := o.Info
 	if info == nil {
@@ -91,7 +91,7 @@ func (o Offer) Discover() json.RawMessage {
 		if i > 0 {
 			out = append(out, ',')
 		}
-		out = append(out, text(version)...)
+		out = append(out, wire.Quote(version)...)
 	}
 	out = append(out, `],"ttlMs":0,"cacheScope":"private"`...)
 	out = appendMember(out, "capabilities", o.capabilities())
@@ -116,7 +116,7 @@ func (o Offer) capabilities() json.RawMessage {
 // rest appends the members that both results have.
 func (o Offer) rest(out []byte, meta json.RawMessage) []byte {
 	if o.Instructions != "" {
-		out = appendMember(out, "instructions", text(o.Instructions))
+		out = appendMember(out, "instructions", wire.Quote(o.Instructions))
 	}
 	if meta != nil {
 		out = appendMember(out, "_meta", meta)

@@ -11,7 +11,7 @@ import (
 // session said before. Whatever the client itself put under those keys is replaced. An empty logLevel asks for no log messages.
 func ToModern(m *wire.Message, c backend.Client, version, logLevel string) *wire.Message {
 	edits := []wire.Edit{
-		wire.SetMeta(wire.MetaProtocolVersion, text(version)),
+		wire.SetMeta(wire.MetaProtocolVersion, wire.Quote(version)),
 		wire.SetMeta(wire.MetaClientCapabilities, ClientCapabilities(c.Capabilities)),
 		wire.RemoveMeta(wire.MetaClientInfo),
 		wire.RemoveMeta(wire.MetaLogLevel),
@@ -20,7 +20,7 @@ func ToModern(m *wire.Message, c backend.Client, version, logLevel string) *wire
 		edits[2] = wire.SetMeta(wire.MetaClientInfo, c.Info)
 	}
 	if logLevel != "" {
-		edits[3] = wire.SetMeta(wire.MetaLogLevel, text(logLevel))
+		edits[3] = wire.SetMeta(wire.MetaLogLevel, wire.Quote(logLevel))
 	}
 	return m.With(edits...)
 }
@@ -80,7 +80,7 @@ func appendMember(out []byte, key string, value json.RawMessage) []byte {
 	if out[len(out)-1] != '{' {
 		out = append(out, ',')
 	}
-	out = append(out, text(key)...)
+	out = append(out, wire.Quote(key)...)
 	out = append(out, ':')
 	return append(out, value...)
 }

@@ -133,7 +133,7 @@ func (f Filter) params() json.RawMessage {
 			if i > 0 {
 				uris = append(uris, ',')
 			}
-			uris = append(uris, text(uri)...)
+			uris = append(uris, wire.Quote(uri)...)
 		}
 		wanted = appendMember(wanted, "resourceSubscriptions", append(uris, ']'))
 	}

@@ -9,7 +9,6 @@
 package translate
 
 import (
-	"encoding/json"
 	"slices"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
@@ -45,13 +44,4 @@ func Negotiate(clientVersion string) string {
 		return clientVersion
 	}
 	return Version20251125
-}
-
-// text returns s as a JSON string. Bad UTF-8 becomes U+FFFD.
-func text(s string) json.RawMessage {
-	raw, err := json.Marshal(s)
-	if err != nil {
-		return json.RawMessage(`""`) // a string always marshals
-	}
-	return raw
 }

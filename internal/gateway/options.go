@@ -9,7 +9,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"regexp"
 	"strings"
 	"time"
 
@@ -32,6 +31,8 @@ type Options struct {
 	ConfigMap string
 	// ConfigMapKey is the key of the table in the ConfigMap's data.
 	ConfigMapKey string
+	// DefinitionsCache is the folder for what is fetched of ConfigMaps that the table names; empty keeps that in memory.
+	DefinitionsCache string
 	// SessionKeys is the folder of keys that seal session ids.
 	SessionKeys string
 	// EphemeralKeys seals with a random key, for a gateway that runs alone.
@@ -43,8 +44,9 @@ type Options struct {
 	DrainDelay, DrainTimeout time.Duration
 	// Hold is how long a request that was not sent yet waits for its backend to come back.
 	Hold time.Duration
-	// Response and Event bound what a backend may send, in bytes: one response, and one notification or request.
-	Response, Event int
+	// Response, Event and ResponseHeader bound what a backend may send, in bytes: one response, one notification or request, and
+	// the header of an HTTP response.
+	Response, Event, ResponseHeader int
 	// Connect bounds a TCP connect to a backend, and StreamIdle how long its response may be silent once it has begun.
 	Connect, StreamIdle time.Duration
 	// Connections is how many connections are accepted at once.
@@ -90,6 +92,7 @@ func flagSet(name string, o *Options) *flag.FlagSet {
 	flags.IntVar(&o.Connections, "max-connections", 10_000, "`number` of connections accepted at once")
 	flags.IntVar(&o.Response, "max-response-bytes", 16<<20, "`bytes` of the largest response of a backend")
 	flags.IntVar(&o.Event, "max-event-bytes", 1<<20, "`bytes` of the largest notification or request of a backend over HTTP")
+	flags.IntVar(&o.ResponseHeader, "max-response-header-bytes", 64<<10, "`bytes` of the largest header of a backend's HTTP response")
 	flags.DurationVar(&o.Connect, "connect-timeout", 2*time.Second, "`time` that a TCP connect to a backend may take")
 	flags.DurationVar(&o.StreamIdle, "stream-idle", 5*time.Minute, "`time` that a backend's response may be silent once it has begun")
 	flags.TextVar(&o.LogLevel, "log-level", slog.LevelInfo, "`level` of the log: debug, info, warn or error")
@@ -99,6 +102,7 @@ func flagSet(name string, o *Options) *flag.FlagSet {
 	flags.IntVar(&l.Calls, "max-calls", 100, "`number` of requests of one caller at once")
 	flags.IntVar(&l.Streams, "max-streams", 50, "`number` of event streams of one caller")
 	flags.IntVar(&l.Sessions, "max-sessions", 100, "`number` of sessions of one caller (protocol versions up to 2025-11-25)")
+	flags.IntVar(&l.Tools, "max-tools", 512, "`number` of tools of one server that are known here (a lone server's list is passed on as it is)")
 	flags.IntVar(&l.TotalCalls, "max-total-calls", 1000, "`number` of requests of all callers at once")
 	flags.IntVar(&l.TotalStreams, "max-total-streams", 10_000, "`number` of event streams of all callers")
 	flags.IntVar(&l.TotalSessions, "max-total-sessions", 20_000, "`number` of sessions kept in memory")
@@ -119,6 +123,8 @@ func ParseServe(args []string, getenv func(string) string, help io.Writer) (Opti
 	flags.StringVar(&o.TableFile, "table", "", "`file` with the routing table, read again when it changes")
 	flags.StringVar(&o.ConfigMap, "configmap", "", "`namespace/name` of the ConfigMap that --table is mounted from, watched for speed")
 	flags.StringVar(&o.ConfigMapKey, "configmap-key", "table.json", "`key` of the table in that ConfigMap")
+	flags.StringVar(&o.DefinitionsCache, "definitions-cache", "",
+		"`folder` for the ConfigMaps with tools that the table names, read first at the next start; without it they are fetched at each")
 	flags.StringVar(&o.SessionKeys, "session-keys", "", "`folder` of keys that seal session ids: each file a key of at least 32 bytes, named by its id")
 	flags.BoolVar(&o.EphemeralKeys, "ephemeral-session-key", false, "seal session ids with a random key: for one gateway alone, whose sessions end with it")
 	flags.BoolVar(&o.LoopbackIssuers, "loopback-issuers", false, "let OIDC issuers live on this host and speak plain HTTP: for trying things out")
@@ -135,13 +141,15 @@ func ParseServe(args []string, getenv func(string) string, help io.Writer) (Opti
 	if (o.SessionKeys == "") != o.EphemeralKeys {
 		problems = append(problems, errors.New("give --session-keys, or --ephemeral-session-key for a gateway that runs alone: there is no default key"))
 	}
-	if o.ConfigMap != "" && !configMapName.MatchString(o.ConfigMap) {
+	if namespace, name, _ := strings.Cut(o.ConfigMap, "/"); o.ConfigMap != "" && (!isNamespace(namespace) || !table.IsConfigMapName(name)) {
 		problems = append(problems, fmt.Errorf("--configmap %q is not namespace/name", o.ConfigMap))
 	}
 	return o, errors.Join(append(problems, o.validate()...)...)
 }
 
-var configMapName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?/[a-z0-9]([-.a-z0-9]*[a-z0-9])?$`)
+func isNamespace(name string) bool {
+	return table.IsConfigMapName(name) && !strings.Contains(name, ".")
+}
 
 // ParseStdio reads the command line of "mcp-gateway stdio".
 func ParseStdio(args []string, getenv func(string) string, help io.Writer) (Options, error) {
@@ -248,6 +256,8 @@ func (o *Options) validate() []error {
 		{"max-connections", o.Connections},
 		{"max-response-bytes", o.Response},
 		{"max-event-bytes", o.Event},
+		{"max-response-header-bytes", o.ResponseHeader},
+		{"max-tools", l.Tools},
 	} {
 		if count.value < 1 {
 			problems = append(problems, fmt.Errorf("--%s must be at least 1", count.flag))

@@ -1,15 +1,18 @@
 package gateway
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -17,6 +20,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/seal"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/source"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
 	"github.com/mcp-operator/mcp-operator/internal/version"
 )
@@ -24,6 +28,9 @@ import (
 // Run serves until ctx ends, then drains.
 func Run(ctx context.Context, o Options) error {
 	logger := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: o.LogLevel}))
+	// What net/http logs of connections to backends by the standard logger quotes what they sent.
+	log.SetFlags(0)
+	log.SetOutput(serverLog{logger})
 	sealer, err := sealerFor(o, logger)
 	if err != nil {
 		return err
@@ -68,7 +75,9 @@ type gateway struct {
 	// failed gets what the process cannot go on after.
 	failed chan error
 	health *http.Server
-	tables tables
+	// definitions are what tables name in ConfigMaps; nil for stdio.
+	definitions *source.Definitions
+	tables      tables
 }
 
 // fail ends the process, unless the error is that of an orderly end.
@@ -127,8 +136,24 @@ func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelDebug),
+		ErrorLog:          log.New(serverLog{logger}, "", 0),
 	}
+}
+
+// serverLog takes what net/http logs of connections: mostly what clients and backends do wrong, of which the first words are kept, but
+// a panic of a handler is a fault of ours.
+type serverLog struct{ logger *slog.Logger }
+
+// maxServerLine bounds a line about what others do wrong, in bytes.
+const maxServerLine = 256
+
+func (l serverLog) Write(line []byte) (int, error) {
+	level, text := slog.LevelError, line
+	if !bytes.HasPrefix(line, []byte("http: panic serving ")) {
+		level, text = slog.LevelDebug, line[:min(len(line), maxServerLine)]
+	}
+	l.logger.Log(context.Background(), level, strings.TrimSpace(string(text)))
+	return len(line), nil
 }
 
 // drain ends in good order: first nobody is sent here any more, then streams are ended so that their clients come back at
@@ -181,7 +206,7 @@ func (g *gateway) serveHealth(ctx context.Context) error {
 		mux.Handle("GET /status", g.status(file))
 	}
 	g.health = newServer(mux, g.logger)
-	g.health.WriteTimeout = 10 * time.Second
+	g.health.ReadTimeout, g.health.WriteTimeout = 10*time.Second, 10*time.Second
 	go func() { g.fail(g.health.Serve(netutil.LimitListener(listener, 100))) }()
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/auth"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
-	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/child"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
@@ -78,6 +77,11 @@ func (g *gateway) start(ctx context.Context) error {
 	if namespace, name, ok := strings.Cut(g.options.ConfigMap, "/"); ok {
 		options.ConfigMap = &source.ConfigMap{Namespace: namespace, Name: name, Key: g.options.ConfigMapKey}
 	}
+	var err error
+	if g.definitions, err = source.NewDefinitions(options.ConfigMap, g.options.DefinitionsCache, g.logger); err != nil {
+		return err
+	}
+	go g.definitions.Run(ctx)
 	go func() {
 		if err := source.Run(ctx, options); err != nil {
 			g.fail(err)
@@ -97,8 +101,13 @@ func (g *gateway) refuse(err error) {
 	g.logger.Error("the new routing table is refused, the one in use serves on", "error", err)
 }
 
-// use serves by another table from now on.
+// use serves by another table from now on. What the table names in ConfigMaps is waited for a moment, so that no tool is missing
+// that is only on its way.
 func (g *gateway) use(ctx context.Context, t *table.Table) error {
+	if g.definitions != nil {
+		g.definitions.Prepare(ctx, filesOf(t))
+		defer func() { g.definitions.Keep(filesOf(g.inUse())) }()
+	}
 	g.tables.mu.Lock()
 	defer g.tables.mu.Unlock()
 	if g.tables.closed {
@@ -116,6 +125,29 @@ func (g *gateway) use(ctx context.Context, t *table.Table) error {
 	g.logger.Info("routing table in use", "revision", t.Revision, "backends", len(t.Backends))
 	g.watch(ctx, next, before)
 	return nil
+}
+
+// inUse is the table in use, or an empty one.
+func (g *gateway) inUse() *table.Table {
+	if state := g.tables.current.Load(); state != nil {
+		return state.Table
+	}
+	return &table.Table{}
+}
+
+// filesOf are the files of a table's tools that are in ConfigMaps.
+func filesOf(t *table.Table) (files []table.ToolFile) {
+	for _, b := range t.Backends {
+		if b.Toolset == nil {
+			continue
+		}
+		for _, file := range b.Toolset.Files {
+			if file.ConfigMap != "" {
+				files = append(files, file)
+			}
+		}
+	}
+	return files
 }
 
 // build makes the live state of a table. A backend whose configuration is the same as before is kept.
@@ -190,12 +222,16 @@ func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
 		return nil, err
 	}
 	if config.Transport == table.TransportToolset {
-		return toolset.New(config, toolset.Options{Logger: g.logger, Version: version.String(), Credential: secret, TLS: certs.NewClient(config.CAFile).Config})
+		options := toolset.Options{Logger: g.logger, Version: version.String(), Credential: secret, HeaderBytes: int64(g.options.ResponseHeader)}
+		if g.definitions != nil {
+			options.Definitions = g.definitions
+		}
+		return toolset.New(config, options)
 	}
 	return upstream.New(config, upstream.Options{
 		Logger: g.logger, Version: version.String(), Hold: g.options.Hold, Credential: secret,
 		Limits: upstream.Limits{
-			Response: int64(g.options.Response), Event: g.options.Event, Connect: g.options.Connect,
+			Headers: int64(g.options.ResponseHeader), Response: int64(g.options.Response), Event: g.options.Event, Connect: g.options.Connect,
 			StreamIdle: max(g.options.StreamIdle, g.options.Limits.Call), SessionIdle: g.options.Limits.SessionIdle,
 		},
 	})

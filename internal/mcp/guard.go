@@ -74,6 +74,15 @@ func AllowCluster(addr netip.Addr) bool {
 	return !isHostLocal(addr) && !IsMetadata(addr)
 }
 
+// GuardFor is the guard of what users name: public addresses, or with
+// allowPrivate those of a cluster too.
+func GuardFor(allowPrivate bool) Guard {
+	if allowPrivate {
+		return Guard{Allow: AllowCluster}
+	}
+	return Guard{Allow: AllowPublic}
+}
+
 // AllowPublic allows addresses of the public Internet only: what AllowCluster
 // allows, without private, shared, reserved and documentation ranges.
 func AllowPublic(addr netip.Addr) bool {

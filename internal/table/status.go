@@ -2,8 +2,8 @@ package table
 
 import "time"
 
-// Status is what a gateway learned, served as JSON under /status for the operator. It carries error classes, never texts
-// that a backend wrote.
+// Status is what a gateway learned, served as JSON under /status for the operator. It carries error classes, and no text that a
+// backend wrote but BackendStatus.ErrorDetail.
 type Status struct {
 	// Revision is the table in use.
 	Revision string `json:"revision,omitempty"`
@@ -36,8 +36,12 @@ type BackendStatus struct {
 	State BackendState `json:"state"`
 	// ErrorClass is why State is BackendFailed: "DNS", "Connect", "TLS", "Timeout", "Unauthorized", "Forbidden", "NotFound",
 	// "NotMCP", "ServerError", "ChildExited", "ChildSilent", "TooLarge"; of a Toolset also "Denied" (its address may not be dialled),
-	// "Definition" (the file that holds its tools is not as expected) and "Statement" (the database refuses its statement).
+	// "Definition" (what holds its tools is not there, or not as expected) and "Statement" (the database refuses its statement).
 	ErrorClass string `json:"errorClass,omitempty"`
+	// ErrorDetail says more of the classes "Denied", "Definition" and "Statement", in at most 256 bytes of printable text without
+	// any secret; of a Toolset that is BackendReady it says which of its tools cannot be offered. It is in the gateway's own
+	// words, but for "Statement": the database's SQLSTATE and message are in it.
+	ErrorDetail string `json:"errorDetail,omitempty"`
 	// Since is when State last changed.
 	Since time.Time `json:"since,omitzero"`
 	// ProtocolVersions are what it speaks, newest first.

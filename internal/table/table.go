@@ -122,8 +122,9 @@ type Backend struct {
 	Prefix string `json:"prefix,omitempty"`
 	// Toolset is what TransportToolset offers.
 	Toolset *Toolset `json:"toolset,omitempty"`
-	// AllowPrivate lets a Toolset be at a private address, such as those of the cluster; by default it must be at a public one.
-	// Loopback, link-local and metadata addresses are dialled in no case.
+	// Guarded holds a server over HTTP to the addresses that a Toolset is held to in any case: public ones, or with AllowPrivate
+	// private ones too, such as those of the cluster. Loopback, link-local and metadata addresses are then dialled in no case.
+	Guarded      bool `json:"guarded,omitempty"`
 	AllowPrivate bool `json:"allowPrivate,omitempty"`
 	// Tools says which tools are shown and may be called, and how they are called.
 	Tools ToolPolicy `json:"tools,omitzero"`
@@ -133,6 +134,8 @@ type Backend struct {
 	Credential *Credential `json:"credential,omitempty"`
 	// CAFile is a PEM bundle that replaces the system's roots for this backend.
 	CAFile string `json:"caFile,omitempty"`
+	// ClientCertificate is what the gateway proves with, by TLS, who it is; none by default. An HTTP backend's URL must be https.
+	ClientCertificate *ClientCertificate `json:"clientCertificate,omitempty"`
 	// TimeoutSeconds bounds one call, 1 to 3600; 0 is the gateway's default.
 	TimeoutSeconds int `json:"timeoutSeconds,omitempty"`
 }
@@ -174,4 +177,12 @@ type Credential struct {
 	// UsernameFile and PasswordFile are for CredentialBasic.
 	UsernameFile string `json:"usernameFile,omitempty"`
 	PasswordFile string `json:"passwordFile,omitempty"`
+}
+
+// ClientCertificate is a pair of PEM files, read again when they change.
+type ClientCertificate struct {
+	// CertFile holds the certificate, followed by those between it and the CA.
+	CertFile string `json:"certFile"`
+	// KeyFile holds its private key.
+	KeyFile string `json:"keyFile"`
 }

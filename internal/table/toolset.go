@@ -19,12 +19,18 @@ type Toolset struct {
 	Postgres *PostgresTool `json:"postgres,omitempty"`
 }
 
-// ToolFile is a mounted file with an object {"http": [...]}, whose elements are HTTPTools, for sets that a table has no room for.
-// See ParseTools.
+// ToolFile is an object {"http": [...]}, whose elements are HTTPTools, for sets that a table has no room for: a mounted file, or
+// a key of a ConfigMap that the gateway fetches by its name. See ParseTools.
 type ToolFile struct {
-	// File is its absolute path. It has at most MaxToolFileBytes.
-	File string `json:"file"`
-	// SHA256 is that of its content, in 64 lower-case hexadecimal digits. A file that has another is not used.
+	// File is the absolute path of a mounted file. Either it or ConfigMap is given.
+	File string `json:"file,omitempty"`
+	// ConfigMap is the name of a ConfigMap in the namespace of the gateway's own (--configmap). It must never change: it is
+	// fetched once, and is best immutable and named by its content.
+	ConfigMap string `json:"configMap,omitempty"`
+	// Key is that of the ConfigMap's data or binaryData. What is under a key that ends in ".gz" is unpacked.
+	Key string `json:"key,omitempty"`
+	// SHA256 is that of the content, unpacked, in 64 lower-case hexadecimal digits. Content that has another is not used. It
+	// has at most MaxToolFileBytes.
 	SHA256 string `json:"sha256"`
 }
 

@@ -27,7 +27,10 @@ func (b *Backend) validate(p *problems, path string) {
 			TransportHTTP, TransportSSE, TransportStdio, TransportToolset)
 	}
 	if b.Transport != TransportToolset {
-		unwanted(p, path, "without transport Toolset", field{"toolset", b.Toolset != nil}, field{"allowPrivate", b.AllowPrivate})
+		unwanted(p, path, "without transport Toolset", field{"toolset", b.Toolset != nil}, field{"allowPrivate", b.AllowPrivate && !b.Guarded})
+	}
+	if b.Guarded && b.Transport != TransportHTTP && b.Transport != TransportSSE {
+		p.add(path+".guarded", "is for servers over HTTP: a Toolset always is, and a child is not dialled")
 	}
 	switch {
 	case b.ProtocolVersion != "" && b.ProtocolVersion != "2025-11-25" && b.ProtocolVersion != "2026-07-28":
@@ -68,20 +71,38 @@ func (b *Backend) validateServer(p *problems, path string) {
 	if b.Credential != nil {
 		b.Credential.validate(p, path+".credential")
 	}
-	if b.CAFile == "" {
+	b.validateFiles(p, path)
+	if err != nil || u.Scheme == "https" {
 		return
 	}
-	if err := checkFile(b.CAFile); err != nil {
-		p.add(path+".caFile", "%v", err)
-	}
-	if err == nil && u.Scheme != "https" {
+	if b.CAFile != "" {
 		p.add(path+".caFile", "verifies nothing, since the url is not https")
+	}
+	if b.ClientCertificate != nil {
+		p.add(path+".clientCertificate", "proves nothing, since the url is not https")
+	}
+}
+
+// validateFiles checks the paths of what is used for TLS.
+func (b *Backend) validateFiles(p *problems, path string) {
+	if b.CAFile != "" {
+		if err := checkFile(b.CAFile); err != nil {
+			p.add(path+".caFile", "%v", err)
+		}
+	}
+	if c := b.ClientCertificate; c != nil {
+		for _, file := range []struct{ name, path string }{{"certFile", c.CertFile}, {"keyFile", c.KeyFile}} {
+			if err := checkFile(file.path); err != nil {
+				p.add(path+".clientCertificate."+file.name, "%v", err)
+			}
+		}
 	}
 }
 
 func (b *Backend) validateStdio(p *problems, path string) {
 	unwanted(p, path, "with transport Stdio", field{"url", b.URL != ""}, field{"hostHeader", b.HostHeader != ""},
-		field{"podsHost", b.PodsHost != ""}, field{"credential", b.Credential != nil}, field{"caFile", b.CAFile != ""})
+		field{"podsHost", b.PodsHost != ""}, field{"credential", b.Credential != nil}, field{"caFile", b.CAFile != ""},
+		field{"clientCertificate", b.ClientCertificate != nil})
 	switch {
 	case len(b.Command) == 0 || b.Command[0] == "":
 		p.add(path+".command", "must name a program with transport Stdio")

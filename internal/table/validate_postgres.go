@@ -65,11 +65,7 @@ func checkDatabaseHost(host string) error {
 
 func (b *Backend) validateDatabaseTLS(p *problems, path string) {
 	mode := b.Toolset.Postgres.TLS
-	if b.CAFile != "" {
-		if err := checkFile(b.CAFile); err != nil {
-			p.add(path+".caFile", "%v", err)
-		}
-	}
+	b.validateFiles(p, path)
 	at := path + ".toolset.postgres.tls"
 	switch mode {
 	case "", TLSVerifyFull:
@@ -78,7 +74,8 @@ func (b *Backend) validateDatabaseTLS(p *problems, path string) {
 			p.add(path+".caFile", "must be given with TLS mode %s", mode)
 		}
 	case TLSDisable:
-		unwanted(p, path, "with TLS mode Disable", field{"caFile", b.CAFile != ""})
+		unwanted(p, path, "with TLS mode Disable", field{"caFile", b.CAFile != ""},
+			field{"clientCertificate", b.ClientCertificate != nil})
 		if !b.AllowPrivate {
 			p.add(at, "Disable needs allowPrivate: nothing is sent unencrypted to a public address")
 		}

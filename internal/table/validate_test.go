@@ -242,10 +242,12 @@ func TestBackendsAreValidated(t *testing.T) {
 		"a child with what only HTTP has": {
 			stdio, change(func(b *Backend) {
 				b.URL, b.HostHeader, b.PodsHost, b.CAFile, b.Credential = "http://a", "a", "a", "/a", &Credential{Type: CredentialBearer}
+				b.ClientCertificate = &ClientCertificate{CertFile: "/c", KeyFile: "/k"}
 			}),
 			[]string{
 				"backends[0].url: " + noChild, "backends[0].hostHeader: " + noChild, "backends[0].podsHost: " + noChild,
 				"backends[0].credential: " + noChild, "backends[0].caFile: " + noChild,
+				"backends[0].clientCertificate: " + noChild,
 			},
 		},
 		"a host header with a line feed": {
@@ -272,9 +274,21 @@ func TestBackendsAreValidated(t *testing.T) {
 			valid, change(func(b *Backend) { b.TimeoutSeconds = 3601 }),
 			[]string{"backends[0].timeoutSeconds: 3601 must be 1 to 3600, or 0 for the default"},
 		},
-		"a certificate authority for plain HTTP": {
-			valid, change(func(b *Backend) { b.URL, b.CAFile = "http://a", "/etc/ca.crt" }),
-			[]string{"backends[0].caFile: verifies nothing, since the url is not https"},
+		"certificates for plain HTTP": {
+			valid, change(func(b *Backend) {
+				b.URL, b.CAFile, b.ClientCertificate = "http://a", "/etc/ca.crt", &ClientCertificate{CertFile: "/c", KeyFile: "/k"}
+			}),
+			[]string{
+				"backends[0].caFile: verifies nothing, since the url is not https",
+				"backends[0].clientCertificate: proves nothing, since the url is not https",
+			},
+		},
+		"a client certificate without its key": {
+			valid, change(func(b *Backend) { b.ClientCertificate = &ClientCertificate{CertFile: "c"} }),
+			[]string{
+				"backends[0].clientCertificate.certFile: must be an absolute path of at most 1024 bytes without '.', '..', '//' or a slash at the end",
+				"backends[0].clientCertificate.keyFile: must be given",
+			},
 		},
 	})
 }

@@ -11,8 +11,8 @@ import (
 	"unicode/utf8"
 )
 
-// MaxToolFileBytes is the size of the largest ToolFile: what an immutable ConfigMap holds with room to spare.
-const MaxToolFileBytes = 900 << 10
+// MaxToolFileBytes is the size of the largest ToolFile, unpacked. A ConfigMap holds a quarter of it, and packed, all of it.
+const MaxToolFileBytes = 4 << 20
 
 // Limits of a toolset.
 const (
@@ -23,6 +23,8 @@ const (
 	maxResult       = 16 << 20
 	minRowBytes     = 1 << 10
 	maxRows         = 10_000
+	// maxConfigMapName is Kubernetes' limit of a name, and of a key.
+	maxConfigMapName = 253
 )
 
 // ParseTools reads the content of a ToolFile as strictly as Parse reads a table. An error is an *InvalidError.
@@ -82,12 +84,38 @@ func (b *Backend) validateToolset(p *problems, path string) {
 }
 
 func (f *ToolFile) validate(p *problems, path string) {
-	if err := checkFile(f.File); err != nil {
-		p.add(path+".file", "%v", err)
+	switch {
+	case f.File == "" && f.ConfigMap == "":
+		p.add(path, "must have a file or a configMap")
+	case f.ConfigMap == "":
+		unwanted(p, path, "without a configMap", field{"key", f.Key != ""})
+		if err := checkFile(f.File); err != nil {
+			p.add(path+".file", "%v", err)
+		}
+	default:
+		unwanted(p, path, "with a configMap", field{"file", f.File != ""})
+		if !IsConfigMapName(f.ConfigMap) {
+			p.add(path+".configMap", "%s must be the name of a ConfigMap: at most %d of a-z, 0-9, '-', '.'", clip(f.ConfigMap), maxConfigMapName)
+		}
+		if !IsConfigMapKey(f.Key) {
+			p.add(path+".key", "must be 1 to %d of A-Z, a-z, 0-9, '_', '-', '.': a key of the ConfigMap", maxConfigMapName)
+		}
 	}
 	if !consists(f.SHA256, 64, 64, digits+"abcdef") {
 		p.add(path+".sha256", "must be 64 lower-case hexadecimal digits")
 	}
+}
+
+// IsConfigMapName says whether a ConfigMap can have the name, a DNS subdomain (RFC 1123). It may become a part of a URL.
+func IsConfigMapName(name string) bool {
+	const ends = "abcdefghijklmnopqrstuvwxyz" + digits
+	return consists(name, 1, maxConfigMapName, ends+"-.") && !strings.Contains(name, "..") &&
+		strings.Contains(ends, name[:1]) && strings.Contains(ends, name[len(name)-1:])
+}
+
+// IsConfigMapKey says whether a ConfigMap can have the key.
+func IsConfigMapKey(key string) bool {
+	return consists(key, 1, maxConfigMapName, toolName) && key != "." && !strings.HasPrefix(key, "..")
 }
 
 // validateTools checks each tool, and that no two have one name.

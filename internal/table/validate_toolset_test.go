@@ -40,9 +40,19 @@ func TestToolsetsAreValidated(t *testing.T) {
 			"header":[{"name":"X-A"}],"body":{"type":"Form","members":[{"name":"m","value":"x"}]},"response":{"maxBytes":1000,"select":"/a/0"}`), nil},
 		"a file": {toolset(`"url":"https://a","credential":{"type":"Bearer","valueFile":"/t"},"caFile":"/ca","allowPrivate":true,
 			"toolset":{"files":[{"file":"/etc/x.json","sha256":"` + sha + `"}]}`), nil},
-		"a small statement": {postgres("", ""), nil},
+		"a file in a ConfigMap": {toolset(`"url":"https://a","toolset":{"files":[{"configMap":"weather-0123.x","key":"tools.json.gz",
+			"sha256":"` + sha + `"}]}`), nil},
+		"a client certificate": {postgres("", `,"clientCertificate":{"certFile":"/c","keyFile":"/k"}`), nil},
+		"a small statement":    {postgres("", ""), nil},
 		"a large statement": {postgres(`,"params":[{"argument":"a","type":"Integer[]"},{"argument":"b"}],"write":true,"maxRows":10000,"maxBytes":1024,
 			"port":5433,"passwordFile":"/p","tls":"VerifyCA"`, `,"caFile":"/ca"`), nil},
+		"a guarded server in the cluster": {
+			`{"version":1,"endpoint":{},"auth":{"type":"None"},"backends":[{"name":"t","url":"http://a","guarded":true,"allowPrivate":true}]}`, nil,
+		},
+		"a guarded child": {
+			`{"version":1,"endpoint":{},"auth":{"type":"None"},"backends":[{"name":"t","transport":"Stdio","command":["a"],"guarded":true}]}`,
+			[]string{"backends[0].guarded: is for servers over HTTP: a Toolset always is, and a child is not dialled"},
+		},
 		"a database without TLS in the cluster": {postgres(`,"tls":"Disable"`, `,"allowPrivate":true`), nil},
 		"a database at an IPv6 address":         {strings.Replace(postgres("", ""), `"db"`, `"fd00::1"`, 1), nil},
 		"a schema that is nested": {strings.Replace(operation(`"method":"GET"`), `{"type":"object"}`,
@@ -129,6 +139,20 @@ func TestToolsetsAreValidated(t *testing.T) {
 				"backends[0].toolset.files[0].sha256: must be 64 lower-case hexadecimal digits",
 			},
 		},
+		"files that are nowhere, in two places, and in ConfigMaps of no kind": {
+			toolset(`"url":"https://a","toolset":{"files":[{"sha256":"` + sha + `"},{"file":"/a","configMap":"a","key":"k","sha256":"` + sha + `"},
+				{"file":"/a","key":"k","sha256":"` + sha + `"},{"configMap":"a/b","key":"..","sha256":"` + sha + `"},
+				{"configMap":"-a","key":"","sha256":"` + sha + `"}]}`),
+			[]string{
+				"backends[0].toolset.files[0]: must have a file or a configMap",
+				"backends[0].toolset.files[1].file: must not be given with a configMap",
+				"backends[0].toolset.files[2].key: must not be given without a configMap",
+				`backends[0].toolset.files[3].configMap: "a/b" must be the name of a ConfigMap: at most 253 of a-z, 0-9, '-', '.'`,
+				"backends[0].toolset.files[3].key: must be 1 to 253 of A-Z, a-z, 0-9, '_', '-', '.': a key of the ConfigMap",
+				`backends[0].toolset.files[4].configMap: "-a" must be the name of a ConfigMap: at most 253 of a-z, 0-9, '-', '.'`,
+				"backends[0].toolset.files[4].key: must be 1 to 253 of A-Z, a-z, 0-9, '_', '-', '.': a key of the ConfigMap",
+			},
+		},
 		"a statement beside operations": {
 			toolset(`"url":"https://a","credential":{"type":"Bearer","valueFile":"/t"},"toolset":{"http":[],"files":[{"file":"/a","sha256":"` + sha + `"}],
 				"postgres":{"definition":` + smallTool + `,"statement":"SELECT 1","host":"db","database":"d","user":"u"}}`),
@@ -151,8 +175,9 @@ func TestToolsetsAreValidated(t *testing.T) {
 			},
 		},
 		"no TLS outside of the cluster": {
-			postgres(`,"tls":"Disable"`, `,"caFile":"/ca"`), []string{
+			postgres(`,"tls":"Disable"`, `,"caFile":"/ca","clientCertificate":{"certFile":"/c","keyFile":"/k"}`), []string{
 				"backends[0].caFile: must not be given with TLS mode Disable",
+				"backends[0].clientCertificate: must not be given with TLS mode Disable",
 				pg + ".tls: Disable needs allowPrivate: nothing is sent unencrypted to a public address",
 			},
 		},
@@ -197,7 +222,7 @@ func TestAFileOfToolsIsReadStrictly(t *testing.T) {
 	for content, want := range map[string]string{
 		`{"http":[],"x":1}`: "x: is not a field of table version 1", `{"HTTP":[]}`: "HTTP: is not a field", `{`: "file: is not JSON",
 		`{"http":[{"definition":{},"method":"GET"}]}`: "http[0].definition.name: must be 1 to 128", "\xff": "file: is not valid UTF-8",
-		strings.Repeat(" ", MaxToolFileBytes+1): "file: is 921601 bytes long, the limit is 921600", `{"http":[]} {}`: "file: is not JSON",
+		strings.Repeat(" ", MaxToolFileBytes+1): "file: is 4194305 bytes long, the limit is 4194304", `{"http":[]} {}`: "file: is not JSON",
 	} {
 		if _, err := ParseTools([]byte(content)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.30q: %v, want %s", content, err, want)

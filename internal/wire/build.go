@@ -102,5 +102,6 @@ func (b *builder) method(method string, params json.RawMessage) {
 func (b *builder) finish() *Message {
 	b.raw = append(b.raw, '}')
 	b.m.take(b.raw)
+	b.m.find()
 	return b.m
 }

@@ -65,6 +65,8 @@ type checker struct {
 
 	keys  keyStack          // of the objects the offset is inside of
 	found [envelopeLen]span // the members of the outermost object that are in the envelope
+	// params are those of params that are asked for again and again.
+	params [paramsLen]span
 }
 
 // failed is no offset.
@@ -213,8 +215,15 @@ func (c *checker) memberValue(k key, start, depth int, names *vocabulary) int {
 		return c.fail(badKey)
 	}
 	end := c.value(start, depth, inside)
-	if end != failed && names == &envelope && name != unknownName {
-		c.found[name] = span{uint32(start), uint32(end)} //nolint:gosec // run bounds the text
+	if end == failed || name == unknownName {
+		return end
+	}
+	at := span{uint32(start), uint32(end)} //nolint:gosec // run bounds the text
+	switch {
+	case names == &envelope:
+		c.found[name] = at
+	case names == envelope.inside && name < paramsLen:
+		c.params[name] = at
 	}
 	return end
 }

@@ -5,8 +5,8 @@ import "encoding/json"
 // Edit is one change With makes. A value is a valid JSON value; one that is empty stands for null.
 type Edit struct {
 	place  place
-	remove bool
-	key    string // of the member; the method itself for inMethodName
+	remove bool // only in a _meta
+	key    string
 	value  json.RawMessage
 }
 
@@ -16,7 +16,6 @@ type place int
 const (
 	nowhere place = iota
 	inIDValue
-	inMethodName
 	inParamsObject
 	inParamsMeta
 	inResultObject
@@ -41,16 +40,10 @@ func (e *Edit) isIn(p place) bool { return e.place == p || e.place == p.meta() }
 // SetID sets the id of a request or response. It makes no request of a notification.
 func SetID(id json.RawMessage) Edit { return Edit{place: inIDValue, value: id} }
 
-// SetMethod sets the method of a request or notification.
-func SetMethod(method string) Edit { return Edit{place: inMethodName, key: method} }
-
 // SetParam sets a member of the params of a request or notification, which get params if they have none.
 func SetParam(key string, value json.RawMessage) Edit {
 	return Edit{place: inParamsObject, key: key, value: value}
 }
-
-// RemoveParam removes a member of params.
-func RemoveParam(key string) Edit { return Edit{place: inParamsObject, key: key, remove: true} }
 
 // SetMeta sets a member of the params._meta of a request or notification, which get both if need be.
 func SetMeta(key string, value json.RawMessage) Edit {
@@ -64,9 +57,6 @@ func RemoveMeta(key string) Edit { return Edit{place: inParamsMeta, key: key, re
 func SetResult(key string, value json.RawMessage) Edit {
 	return Edit{place: inResultObject, key: key, value: value}
 }
-
-// RemoveResult removes a member of the result.
-func RemoveResult(key string) Edit { return Edit{place: inResultObject, key: key, remove: true} }
 
 // SetResultMeta sets a member of the result's _meta.
 func SetResultMeta(key string, value json.RawMessage) Edit {

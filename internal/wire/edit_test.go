@@ -21,49 +21,35 @@ func TestEditsSpliceAndLeaveTheRest(t *testing.T) {
 		edits []Edit
 		want  string
 	}{
-		"nothing":        {call, nil, call},
-		"id":             {call, []Edit{SetID(raw(`"abc"`))}, strings.Replace(call, "7", `"abc"`, 1)},
-		"the id's last":  {call, []Edit{SetID(raw(`1`)), SetID(raw(`2`))}, strings.Replace(call, "7", `2`, 1)},
-		"method":         {call, []Edit{SetMethod("x\n")}, strings.Replace(call, "tools/call", `x\n`, 1)},
-		"param":          {call, []Edit{SetParam("name", raw(`"bb"`))}, strings.Replace(call, `"a"`, `"bb"`, 1)},
-		"new param":      {call, []Edit{SetParam("n\"", raw(`1`))}, strings.Replace(call, `"y":2} }`, `"y":2},"n\"":1 }`, 1)},
-		"meta":           {call, []Edit{SetMeta("y", raw(`{}`))}, strings.Replace(call, `"y":2`, `"y":{}`, 1)},
-		"new meta":       {call, []Edit{SetMeta("z", raw(`3`))}, strings.Replace(call, `"y":2`, `"y":2,"z":3`, 1)},
-		"no first param": {call, []Edit{RemoveParam("name")}, strings.Replace(call, `{ "name" : "a", "arg`, `{"arg`, 1)},
-		"no inner param": {call, []Edit{RemoveParam("arguments")}, strings.Replace(call, `, "arguments":{"name":1,"\u00e4":[ ]}`, ``, 1)},
-		"no last param":  {call, []Edit{RemoveParam("_meta")}, strings.Replace(call, ` , "_meta":{"x":1 , "y":2}`, ``, 1)},
-		"no param at all": {
-			call,
-			[]Edit{RemoveParam("_meta"), RemoveParam("name"), RemoveParam("arguments")},
-			strings.Replace(call, call[strings.Index(call, ` "name"`):strings.Index(call, ` } , "_z"`)], ``, 1),
+		"nothing":          {call, nil, call},
+		"id":               {call, []Edit{SetID(raw(`"abc"`))}, strings.Replace(call, "7", `"abc"`, 1)},
+		"the id's last":    {call, []Edit{SetID(raw(`1`)), SetID(raw(`2`))}, strings.Replace(call, "7", `2`, 1)},
+		"param":            {call, []Edit{SetParam("name", raw(`"bb"`))}, strings.Replace(call, `"a"`, `"bb"`, 1)},
+		"new param":        {call, []Edit{SetParam("n\"", raw(`1`))}, strings.Replace(call, `"y":2} }`, `"y":2},"n\"":1 }`, 1)},
+		"meta":             {call, []Edit{SetMeta("y", raw(`{}`))}, strings.Replace(call, `"y":2`, `"y":{}`, 1)},
+		"new meta":         {call, []Edit{SetMeta("z", raw(`3`))}, strings.Replace(call, `"y":2`, `"y":2,"z":3`, 1)},
+		"no first of meta": {call, []Edit{RemoveMeta("x")}, strings.Replace(call, `"x":1 , "y"`, `"y"`, 1)},
+		"no last of meta":  {call, []Edit{RemoveMeta("y")}, strings.Replace(call, ` , "y":2`, ``, 1)},
+		"no inner of meta": {
+			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{ "a":1, "b":2 , "c":3}}}`,
+			[]Edit{RemoveMeta("b")},
+			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{ "a":1 , "c":3}}}`,
 		},
-		"no meta": {call, []Edit{RemoveMeta("x"), RemoveMeta("y"), RemoveMeta("none")}, strings.Replace(call, `"x":1 , "y":2`, ``, 1)},
-		"no first two, one new": {
-			call,
-			[]Edit{RemoveParam("name"), RemoveParam("arguments"), SetParam("b", raw("1"))},
-			strings.Replace(strings.Replace(call, call[strings.Index(call, ` "name"`):strings.Index(call, `"_meta"`)], ``, 1), `2} }`, `2},"b":1 }`, 1),
-		},
+		"no meta":           {call, []Edit{RemoveMeta("x"), RemoveMeta("y"), RemoveMeta("none")}, strings.Replace(call, `"x":1 , "y":2`, ``, 1)},
+		"no first, one new": {call, []Edit{RemoveMeta("x"), SetMeta("b", raw("1"))}, strings.Replace(call, `"x":1 , "y":2`, `"y":2,"b":1`, 1)},
 		"a whole meta, and then one of its": {
 			bare,
 			[]Edit{SetMeta("lost", raw("0")), SetParam("_meta", raw(`{"a":1}`)), SetMeta("b", raw("2"))},
 			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"a":1,"b":2}}}`,
 		},
-		"no meta, and then one of its": {
-			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"a":1},"c":2}}`,
-			[]Edit{RemoveParam("_meta"), SetMeta("b", raw("2"))},
-			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"b":2},"c":2}}`,
-		},
-		"one of its, and then no meta": {
-			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"a":1},"c":2}}`,
-			[]Edit{SetMeta("b", raw("2")), RemoveParam("_meta")},
-			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"c":2}}`,
-		},
 		"set and removed": {
 			bare,
-			[]Edit{SetParam("a", raw("1")), RemoveParam("a"), SetParam("b", raw("2"))},
-			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"b":2}}`,
+			[]Edit{SetMeta("a", raw("1")), RemoveMeta("a"), SetMeta("b", raw("2"))},
+			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"b":2}}}`,
 		},
-		"removed and set": {bare, []Edit{RemoveParam("a"), SetParam("a", nil)}, `{"jsonrpc":"2.0","id":1,"method":"m","params":{"a":null}}`},
+		"removed and set": {
+			bare, []Edit{RemoveMeta("a"), SetMeta("a", nil)}, `{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"a":null}}}`,
+		},
 		"params out of nothing": {
 			bare,
 			[]Edit{SetMeta("a", raw("1")), SetParam("b", raw("2"))},
@@ -84,7 +70,7 @@ func TestEditsSpliceAndLeaveTheRest(t *testing.T) {
 			[]Edit{SetMeta("a", raw("1"))},
 			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"_meta":{"a":1}}}`,
 		},
-		"nothing to remove": {bare, []Edit{RemoveParam("a"), RemoveMeta("b")}, bare},
+		"nothing to remove": {bare, []Edit{RemoveMeta("b")}, bare},
 		"an escaped key": {
 			`{"jsonrpc":"2.0","id":1,"method":"m","params":{"\u006eame":1}}`,
 			[]Edit{SetParam("name", raw("2"))},
@@ -95,8 +81,7 @@ func TestEditsSpliceAndLeaveTheRest(t *testing.T) {
 			[]Edit{SetResult("resultType", raw(`"complete"`)), SetResult("a", raw("2")), SetResultMeta("s", raw("{}"))},
 			`{"jsonrpc":"2.0","id":1,"result":{"a":2,"resultType":"complete","_meta":{"s":{}}}}`,
 		},
-		"no result member":        {result, []Edit{RemoveResult("a")}, `{"jsonrpc":"2.0","id":1,"result":{}}`},
-		"result of params' edits": {result, []Edit{SetParam("a", raw("2")), SetMeta("b", raw("3")), SetMethod("m")}, result},
+		"result of params' edits": {result, []Edit{SetParam("a", raw("2")), SetMeta("b", raw("3"))}, result},
 		"request of result edits": {bare, []Edit{SetResult("a", raw("2")), SetResultMeta("b", raw("3"))}, bare},
 		"error of result edits": {
 			`{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}`,
@@ -115,8 +100,8 @@ func TestEditsSpliceAndLeaveTheRest(t *testing.T) {
 		},
 		"members in another order": {
 			`{"params":{"a":1},"method":"m","id":1,"jsonrpc":"2.0"}`,
-			[]Edit{SetID(raw("22")), SetMethod("mm"), SetParam("a", raw("11"))},
-			`{"params":{"a":11},"method":"mm","id":22,"jsonrpc":"2.0"}`,
+			[]Edit{SetID(raw("22")), SetParam("a", raw("11"))},
+			`{"params":{"a":11},"method":"m","id":22,"jsonrpc":"2.0"}`,
 		},
 	}
 	for name, tc := range cases {
@@ -137,17 +122,17 @@ func TestEditsSpliceAndLeaveTheRest(t *testing.T) {
 
 func TestMoreEditsThanMembers(t *testing.T) {
 	t.Parallel()
-	m := NewRequest(json.RawMessage("1"), "m", json.RawMessage(`{"k70":0,"k3":0,"gone":0}`))
+	m := NewRequest(json.RawMessage("1"), "m", json.RawMessage(`{"_meta":{"k70":0,"k3":0,"gone":0}}`))
 	var edits []Edit
 	want := `"k70":70,"k3":3`
 	for i := range 100 {
-		edits = append(edits, SetParam(fmt.Sprintf("k%d", i), json.RawMessage(fmt.Sprint(i))))
+		edits = append(edits, SetMeta(fmt.Sprintf("k%d", i), json.RawMessage(fmt.Sprint(i))))
 		if i != 3 && i != 70 {
 			want += fmt.Sprintf(`,"k%d":%d`, i, i)
 		}
 	}
-	got := m.With(append(edits, RemoveParam("gone"))...)
-	if diff := cmp.Diff("{"+want+"}", string(got.Params)); diff != "" {
+	got := m.With(append(edits, RemoveMeta("gone"))...)
+	if diff := cmp.Diff(`{"_meta":{`+want+"}}", string(got.Params)); diff != "" {
 		t.Errorf("params (-want +got):\n%s", diff)
 	}
 }

@@ -38,10 +38,10 @@ func FuzzParse(f *testing.F) {
 			return // With trusts those who make edits
 		}
 		set := Quote(value)
-		editsHold(t, m, SetID(set), SetMethod("m"+value), SetParam(key, set), SetResult(key, set))
-		editsHold(t, m, RemoveParam(key), RemoveMeta(key), RemoveResult(key))
+		editsHold(t, m, SetID(set), SetParam(key, set), SetResult(key, set))
+		editsHold(t, m, RemoveMeta(key))
 		editsHold(t, m, SetMeta(key, set), SetParam(metaKey, json.RawMessage(`{"a":{}}`)), SetMeta("b", set), RemoveMeta(key), SetResultMeta(key, set))
-		editsHold(t, m, RemoveParam(metaKey), SetMeta(key, set), RemoveParam("name"), SetParam("arguments", json.RawMessage("{}")))
+		editsHold(t, m, SetMeta(key, set), SetParam("name", set), SetParam("arguments", json.RawMessage("{}")))
 	})
 }
 

@@ -149,6 +149,11 @@ const (
 	envelopeLen
 )
 
+// paramKeys are the members of params whose places a message remembers, paramsLen of them; the vocabulary has them first.
+var paramKeys = [paramsLen]string{metaKey, "name", "uri", "arguments"}
+
+const paramsLen = 4
+
 // envelope is the members JSON-RPC 2.0 gives a meaning to, with those of params and params._meta that are decided on.
 var envelope = vocabulary{
 	keys:   []string{"jsonrpc", "id", "method", "params", "result", "error"},

@@ -38,6 +38,7 @@ type Message struct {
 	Error json.RawMessage
 
 	at [envelopeLen]span // where the members of the envelope are in Raw
+	in [paramsLen]span   // where those of params are, in Params, that are asked for again and again
 }
 
 // ParseError says why a text is no message.
@@ -85,6 +86,11 @@ func Parse(raw []byte, l Limits) (*Message, error) {
 	for name, at := range c.found {
 		if at.end > 0 {
 			m.at[name] = span{at.start - before, at.end - before}
+		}
+	}
+	for name, at := range c.params {
+		if at.end > 0 {
+			m.in[name] = span{at.start - c.found[inParams].start, at.end - c.found[inParams].start}
 		}
 	}
 	m.take(value)
@@ -227,10 +233,36 @@ var knownMethods = [...]string{
 }
 
 // Param returns a member of params, or nil if it is absent.
-func (m *Message) Param(key string) json.RawMessage { return Field(m.Params, key) }
+func (m *Message) Param(key string) json.RawMessage {
+	for name, known := range paramKeys {
+		if known != key {
+			continue
+		}
+		if at := m.in[name]; at.end > 0 {
+			return m.Params[at.start:at.end:at.end]
+		}
+		return nil
+	}
+	return Field(m.Params, key)
+}
 
 // MetaField returns a member of params._meta, or nil if it is absent.
-func (m *Message) MetaField(key string) json.RawMessage { return Field(Field(m.Params, metaKey), key) }
+func (m *Message) MetaField(key string) json.RawMessage { return Field(m.Param(metaKey), key) }
+
+// find looks up where the members of params are. Parse has them from its check.
+func (m *Message) find() {
+	for i := firstMember(m.Params); i >= 0; {
+		var member member
+		if member, i = nextMember(m.Params, i); member.end == 0 {
+			return
+		}
+		for name, key := range paramKeys {
+			if insideIs(m.Params[member.key+1:member.keyEnd-1], key) {
+				m.in[name] = span{uint32(member.start), uint32(member.end)} //nolint:gosec // messages are far smaller than 4 GiB
+			}
+		}
+	}
+}
 
 // ResultField returns a member of the result, or nil if it is absent.
 func (m *Message) ResultField(key string) json.RawMessage { return Field(m.Result, key) }

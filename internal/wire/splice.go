@@ -1,7 +1,5 @@
 package wire
 
-import "slices"
-
 // editExtra is more than what one edit writes beside its key and value: quotes, colon, comma, null, and the `,"params":{}`
 // and `"_meta":{}` around it.
 const editExtra = 48
@@ -27,7 +25,7 @@ func (m *Message) With(edits ...Edit) *Message {
 		at := m.at[name]
 		s.copy(m.Raw[from:at.start])
 		from = int(at.end)
-		out.at[name] = s.part(m.Raw[at.start:at.end], name, out)
+		out.at[name] = s.part(m.Raw[at.start:at.end], name)
 		if name == inMethod && m.at[inParams].end == 0 && s.sets(0, inParamsObject) {
 			s.write(`,"params":`)
 			out.at[inParams] = s.object(nil, 0, inParamsObject)
@@ -35,6 +33,10 @@ func (m *Message) With(edits ...Edit) *Message {
 	}
 	s.copy(m.Raw[from:])
 	out.take(s.out)
+	if out.in = m.in; s.touches(0, inParamsObject) {
+		out.in = [paramsLen]span{}
+		out.find()
+	}
 	return out
 }
 
@@ -73,12 +75,10 @@ func (s *splicer) since(start int) span {
 }
 
 // part writes a member of the envelope.
-func (s *splicer) part(old []byte, name int, out *Message) span {
+func (s *splicer) part(old []byte, name int) span {
 	switch name {
 	case inID:
 		return s.value(old, s.last(0, inIDValue, ""))
-	case inMethod:
-		return s.method(old, out)
 	case inParams:
 		return s.object(old, 0, inParamsObject)
 	case inResult:
@@ -92,20 +92,6 @@ func (s *splicer) value(old []byte, edit int) span {
 	start := len(s.out)
 	if edit != unchanged {
 		old = orNull(s.edits[edit].value)
-	}
-	s.copy(old)
-	return s.since(start)
-}
-
-// method writes the method of out.
-func (s *splicer) method(old []byte, out *Message) span {
-	start := len(s.out)
-	for _, edit := range slices.Backward(s.edits) {
-		if edit.place == inMethodName {
-			out.Method = validText(edit.key)
-			s.out = appendText(s.out, out.Method)
-			return s.since(start)
-		}
 	}
 	s.copy(old)
 	return s.since(start)
@@ -163,7 +149,7 @@ func (s *splicer) members(old []byte, from int, in place) (l leftover) {
 		if edit != unchanged && edit < 64 {
 			l.made |= 1 << edit
 		}
-		if edit != unchanged && s.edits[edit].remove && (!deep || !s.sets(next, in.meta())) {
+		if edit != unchanged && s.edits[edit].remove {
 			s.copy(old[done:l.end])
 			done, l.end = m.end, m.end
 			continue
@@ -187,10 +173,7 @@ func (s *splicer) members(old []byte, from int, in place) (l leftover) {
 // are edits of that, not before next.
 func (s *splicer) member(old []byte, edit, next int, in place, deep bool) {
 	if edit != unchanged {
-		old = nil
-		if !s.edits[edit].remove {
-			old = orNull(s.edits[edit].value)
-		}
+		old = orNull(s.edits[edit].value)
 	}
 	if deep {
 		s.object(old, next, in.meta())
@@ -219,13 +202,9 @@ func (s *splicer) additions(old []byte, from int, in place, l leftover) {
 	if in.meta() == nowhere || l.meta {
 		return
 	}
-	edit := s.last(from, in, metaKey)
-	if edit != unchanged && !s.edits[edit].remove {
-		return // written above
-	}
-	if next := max(from, edit+1); s.sets(next, in.meta()) {
+	if s.last(from, in, metaKey) == unchanged && s.sets(from, in.meta()) { // else it was written above
 		add(metaKey)
-		s.object(nil, next, in.meta())
+		s.object(nil, from, in.meta())
 	}
 }
 

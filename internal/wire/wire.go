@@ -29,6 +29,24 @@ const (
 	CodeResourceNotFoundLegacy = -32002
 )
 
+// Protocol versions. They are dates, so that their order is that of their text.
+const (
+	// Version20260728 is the one without sessions.
+	Version20260728 = "2026-07-28"
+	// Version20251125 is the newest with sessions.
+	Version20251125 = "2025-11-25"
+	// Version20250618 is the first to want the MCP-Protocol-Version header.
+	Version20250618 = "2025-06-18"
+	Version20250326 = "2025-03-26"
+	// Version20241105 is the first, with HTTP+SSE in place of Streamable HTTP.
+	Version20241105 = "2024-11-05"
+)
+
+// Versions returns all of them, newest first.
+func Versions() []string {
+	return []string{Version20260728, Version20251125, Version20250618, Version20250326, Version20241105}
+}
+
 // Keys of _meta that protocol version 2026-07-28 gives a meaning to.
 const (
 	// MetaProtocolVersion is the protocol version of a request: required.

@@ -89,8 +89,9 @@ type service struct {
 }
 
 func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
-	for range s.replicas {
-		g := s.replicas[int(s.turn.Add(1))%len(s.replicas)]
+	first := int(s.turn.Add(1))
+	for i := range s.replicas {
+		g := s.replicas[(first+i)%len(s.replicas)]
 		s.mu.Lock()
 		gone := s.gone[g]
 		s.mu.Unlock()

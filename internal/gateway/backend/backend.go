@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
@@ -117,6 +118,18 @@ type Sharer interface {
 	Shared(ctx context.Context, subject string) (Channel, Handle, error)
 }
 
+// Renewer is a Backend that learns by itself when a failure may be over.
+type Renewer interface {
+	// Renewed is closed when what Describe failed for has come; nil says nothing.
+	Renewed() <-chan struct{}
+}
+
+// Checker is a Backend that knows of defects which cost a part of what it offers.
+type Checker interface {
+	// Check says what of it is not offered, as an *Error, or nil. It asks nobody.
+	Check() error
+}
+
 // Errors of channels and backends. An *Error says more.
 var (
 	// ErrSession is returned when the backend does not know the session (any more): open a new one.
@@ -139,6 +152,8 @@ type Error struct {
 	Status int
 	// Detail is a fact of the gateway's own that helps, such as how a child ended ("exit status 1"); clients are told.
 	Detail string
+	// Told is for whoever runs the gateway, in place of Detail: it may quote what clients must not read.
+	Told string
 	// Err is for logs, not for clients.
 	Err error
 }
@@ -150,3 +165,15 @@ func (e *Error) Error() string {
 
 // Unwrap gives Err.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Pause waits, and reports whether ctx lives on.
+func Pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

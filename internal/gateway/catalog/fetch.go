@@ -42,6 +42,8 @@ type Options struct {
 	Last *Catalog
 	// Time bounds the whole of it. Default 15 s.
 	Time time.Duration
+	// Tools is how many tools are taken. Default 512.
+	Tools int
 	// Bytes bounds all responses together. Default 16 MiB.
 	Bytes int64
 }
@@ -98,6 +100,14 @@ type fetcher struct {
 	sent    int   // requests, for their ids
 }
 
+// most is how many entries of a kind are taken.
+func (f *fetcher) most(k Kind) int {
+	if k == Tools && f.options.Tools != 0 {
+		return f.options.Tools
+	}
+	return lists[k].most
+}
+
 // list reads one list to its end.
 func (f *fetcher) list(ctx context.Context, k Kind) error {
 	add := newCollector(k)
@@ -117,7 +127,7 @@ func (f *fetcher) list(ctx context.Context, k Kind) error {
 			return f.failure("NotMCP", "the result of %s has no %s", lists[k].method, lists[k].member)
 		}
 		for entry := range wire.Elements(array) {
-			if len(add.entries)+len(add.invalid) == lists[k].most {
+			if len(add.entries)+len(add.invalid) == f.most(k) {
 				f.catalog.Truncated = append(f.catalog.Truncated, lists[k].method)
 				return nil
 			}
@@ -155,7 +165,7 @@ func (f *fetcher) page(ctx context.Context, k Kind, cursor json.RawMessage) (jso
 	}
 	m := wire.NewRequest(json.RawMessage(strconv.Itoa(f.sent)), lists[k].method, params)
 	if f.channel.Era() == backend.Modern {
-		m = translate.ToModern(m, f.options.Client, translate.Version20260728, "")
+		m = translate.ToModern(m, f.options.Client, wire.Version20260728, "")
 	}
 	s := &sink{ctx: ctx, channel: f.channel, limit: f.left}
 	err := f.channel.Call(ctx, &backend.Call{Message: m}, s)

@@ -169,25 +169,30 @@ func TestALostSessionIsTold(t *testing.T) {
 
 func TestTooManyEntriesAreCutAndReadingStops(t *testing.T) {
 	t.Parallel()
-	page := 0
-	ch := &script{answer: func(context.Context, *wire.Message) (string, error) {
-		page++
-		tools := make([]string, 100)
-		for i := range tools {
-			tools[i] = tool(fmt.Sprintf("t%d_%d", page, i), "")
-		}
-		tools[0] = `{"name":"in valid"}`
-		return fmt.Sprintf(`{"tools":[%s],"nextCursor":"%d"}`, strings.Join(tools, ","), page), nil
-	}}
-	c, err := Fetch(t.Context(), ch, Options{Capabilities: json.RawMessage(`{"tools":{}}`)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := len(c.Entries[Tools]) + len(c.Invalid[Tools]); got != 512 || page != 6 {
-		t.Errorf("%d entries of %d pages, want 512 of 6", got, page)
-	}
-	if diff := cmp.Diff([]string{"tools/list"}, c.Truncated); diff != "" {
-		t.Errorf("truncated (-want +got):\n%s", diff)
+	for name, tc := range map[string]struct{ most, want, wantPages int }{"by default": {0, 512, 6}, "a limit": {250, 250, 3}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			page := 0
+			ch := &script{answer: func(context.Context, *wire.Message) (string, error) {
+				page++
+				tools := make([]string, 100)
+				for i := range tools {
+					tools[i] = tool(fmt.Sprintf("t%d_%d", page, i), "")
+				}
+				tools[0] = `{"name":"in valid"}`
+				return fmt.Sprintf(`{"tools":[%s],"nextCursor":"%d"}`, strings.Join(tools, ","), page), nil
+			}}
+			c, err := Fetch(t.Context(), ch, Options{Capabilities: json.RawMessage(`{"tools":{}}`), Tools: tc.most})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := len(c.Entries[Tools]) + len(c.Invalid[Tools]); got != tc.want || page != tc.wantPages {
+				t.Errorf("%d entries of %d pages, want %d of %d", got, page, tc.want, tc.wantPages)
+			}
+			if diff := cmp.Diff([]string{"tools/list"}, c.Truncated); diff != "" {
+				t.Errorf("truncated (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

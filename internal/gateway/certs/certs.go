@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/mounted"
+	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
 const (
@@ -18,22 +19,17 @@ const (
 	maxPair = 256 << 10
 	// maxBundle is the largest CA bundle: those of the distributions have about 250 KiB.
 	maxBundle = 2 << 20
-	// handshakeTimeout bounds the handshake with a server that accepted the connection. It stands here since a transport's
-	// TLSHandshakeTimeout does not hold for its DialTLSContext.
-	handshakeTimeout = 5 * time.Second
 )
+
+// HandshakeTimeout bounds the handshake with a server that accepted the connection. It stands here since a transport's
+// TLSHandshakeTimeout does not hold for its DialTLSContext.
+const HandshakeTimeout = 5 * time.Second
 
 // Server is the configuration of a server: TLS 1.2 or newer, HTTP/2 and HTTP/1.1. It fails if the files are no pair of
 // certificate and key. Later, a pair that is none (one of two files is replaced before the other) is told to report, which
 // may be nil, and the last good one is served on.
 func Server(certFile, keyFile string, report func(error)) (*tls.Config, error) {
-	pair := mounted.New(mounted.Paths(maxPair, certFile, keyFile), func(files mounted.Files) (*tls.Certificate, error) {
-		pair, err := tls.X509KeyPair(files[certFile], files[keyFile])
-		if err != nil {
-			return nil, fmt.Errorf("certificate %s and key %s: %w", certFile, keyFile, err)
-		}
-		return &pair, nil
-	}, report)
+	pair := mounted.New(mounted.Paths(maxPair, certFile, keyFile), pairOf(certFile, keyFile), report)
 	if _, err := pair.Get(); err != nil {
 		return nil, err
 	}
@@ -50,17 +46,34 @@ func Server(certFile, keyFile string, report func(error)) (*tls.Config, error) {
 // Client makes the configurations of connections to servers. It is safe for concurrent use.
 type Client struct {
 	roots *mounted.Value[*x509.CertPool]
+	// pair is shown to servers that ask for it; nil shows none.
+	pair *mounted.Value[*tls.Certificate]
 }
 
-// NewClient verifies servers with the CA bundle of a file and nothing else; without a file, with the system's roots. The
-// file need not exist yet.
-func NewClient(caFile string) *Client {
-	return newClient(caFile, func() (*x509.CertPool, error) { return x509.NewCertPool(), nil })
+// NewClient verifies servers with the CA bundle of a file and nothing else; without a file, with the system's roots. It shows
+// a certificate to servers that ask for one; nil shows none. The files need not exist yet.
+func NewClient(caFile string, own *table.ClientCertificate) *Client {
+	c := newClient(caFile, func() (*x509.CertPool, error) { return x509.NewCertPool(), nil })
+	if own != nil {
+		c.pair = mounted.New(mounted.Paths(maxPair, own.CertFile, own.KeyFile), pairOf(own.CertFile, own.KeyFile), nil)
+	}
+	return c
 }
 
 // NewClientBesideSystem verifies servers with the CA bundle of a file and with the system's roots.
 func NewClientBesideSystem(caFile string) *Client {
 	return newClient(caFile, x509.SystemCertPool)
+}
+
+// pairOf parses a certificate and its key.
+func pairOf(certFile, keyFile string) func(mounted.Files) (*tls.Certificate, error) {
+	return func(files mounted.Files) (*tls.Certificate, error) {
+		pair, err := tls.X509KeyPair(files[certFile], files[keyFile])
+		if err != nil {
+			return nil, fmt.Errorf("certificate %s and key %s: %w", certFile, keyFile, err)
+		}
+		return &pair, nil
+	}
 }
 
 func newClient(caFile string, base func() (*x509.CertPool, error)) *Client {
@@ -80,9 +93,18 @@ func newClient(caFile string, base func() (*x509.CertPool, error)) *Client {
 }
 
 // Config is the configuration for the next connection: TLS 1.2 or newer, the caller's to change. It fails while the CA
-// bundle cannot be read: a bundle that was taken away verifies nothing.
+// bundle or the own certificate cannot be used: a bundle that was taken away verifies nothing, and one proves nothing with a
+// certificate that was.
 func (c *Client) Config() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if c.pair != nil {
+		pair, err := c.pair.Get()
+		if err != nil {
+			return nil, err
+		}
+		// Shown whatever CAs the server names: a chain to them may be one that only the server knows.
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return pair, nil }
+	}
 	if c.roots == nil {
 		return config, nil
 	}
@@ -115,13 +137,22 @@ func (c *Client) DialTLS(dial Dialer, protocols ...string) Dialer {
 		if err != nil {
 			return nil, err
 		}
-		conn := tls.Client(plain, config)
-		ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-		defer cancel()
-		if err := conn.HandshakeContext(ctx); err != nil {
-			_ = plain.Close() // the handshake's error says more
+		conn, err := Handshake(ctx, plain, config, HandshakeTimeout)
+		if err != nil {
 			return nil, fmt.Errorf("TLS handshake with %s: %w", address, err)
 		}
 		return conn, nil
 	}
+}
+
+// Handshake makes a TLS connection of one that was dialled, within a time. When it fails the connection is closed.
+func Handshake(ctx context.Context, plain net.Conn, config *tls.Config, within time.Duration) (net.Conn, error) {
+	conn := tls.Client(plain, config)
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if err := conn.HandshakeContext(ctx); err != nil {
+		_ = plain.Close() // the handshake's error says more
+		return nil, err
+	}
+	return conn, nil
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
 // authority signs certificates for "server.example".
@@ -127,7 +129,7 @@ func TestAServerFollowsItsCertificate(t *testing.T) {
 			t.Fatal(err)
 		}
 		serial := func() int64 {
-			state, err := connect(t, server, NewClient(f.path("ca")), "server.example:443")
+			state, err := connect(t, server, NewClient(f.path("ca"), nil), "server.example:443")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -177,14 +179,14 @@ func TestWhatIsAgreedOn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, protocols := range map[string][]string{"h2": {"h2", "http/1.1"}, "http/1.1": {"http/1.1"}} {
-		state, err := connect(t, server, NewClient(f.path("ca")), "server.example:443", protocols...)
+		state, err := connect(t, server, NewClient(f.path("ca"), nil), "server.example:443", protocols...)
 		if err != nil || state.NegotiatedProtocol != name {
 			t.Errorf("got %q, %v, want %q", state.NegotiatedProtocol, err, name)
 		}
 	}
 	old := server.Clone()
 	old.MinVersion, old.MaxVersion = tls.VersionTLS10, tls.VersionTLS11
-	if _, err := connect(t, old, NewClient(f.path("ca")), "server.example:443"); err == nil {
+	if _, err := connect(t, old, NewClient(f.path("ca"), nil), "server.example:443"); err == nil {
 		t.Error("a client spoke TLS 1.1")
 	}
 	if server.MinVersion != tls.VersionTLS12 {
@@ -202,7 +204,7 @@ func TestAClientBelievesItsBundleAndNothingElse(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client := NewClient(f.path("ca"))
+		client := NewClient(f.path("ca"), nil)
 		for _, step := range []struct {
 			reason   string
 			change   func()
@@ -225,13 +227,13 @@ func TestAClientBelievesItsBundleAndNothingElse(t *testing.T) {
 		f.write("ca", ca.bundle())
 		pass()
 		f.write("none", []byte("x"))
-		if _, err := NewClient(f.path("none")).Config(); err == nil {
+		if _, err := NewClient(f.path("none"), nil).Config(); err == nil {
 			t.Error("a bundle without a certificate is not told")
 		}
 		if _, err := connect(t, server, client, "other.example:443"); err == nil {
 			t.Error("a server proved a name that is not its own")
 		}
-		if _, err := connect(t, server, NewClient(""), "server.example:443"); err == nil {
+		if _, err := connect(t, server, NewClient("", nil), "server.example:443"); err == nil {
 			t.Error("the system's roots vouch for the test's authority")
 		}
 		if _, err := connect(t, server, NewClientBesideSystem(f.path("ca")), "server.example:443"); err != nil {
@@ -240,14 +242,61 @@ func TestAClientBelievesItsBundleAndNothingElse(t *testing.T) {
 	})
 }
 
+func TestAClientShowsTheCertificateOfTheMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ca, f := newAuthority(t, "ca"), files{t, t.TempDir()}
+		f.write("ca", ca.bundle())
+		certificate, key := ca.issue(t, 1)
+		f.write("crt", certificate)
+		f.write("key", key)
+		server, err := Server(f.path("crt"), f.path("key"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server.ClientAuth = tls.RequireAnyClientCert
+		shown := make(chan int64, 1)
+		server.VerifyConnection = func(state tls.ConnectionState) error {
+			shown <- state.PeerCertificates[0].SerialNumber.Int64()
+			return nil
+		}
+		client := NewClient(f.path("ca"), &table.ClientCertificate{CertFile: f.path("own.crt"), KeyFile: f.path("own.key")})
+		if _, err := client.Config(); err == nil {
+			t.Error("without the files it says nothing")
+		}
+		for _, serial := range []int64{7, 8} {
+			certificate, key := ca.issue(t, serial)
+			f.write("own.crt", certificate)
+			pass()
+			if _, err := client.Config(); err == nil {
+				t.Errorf("%d: half a pair is shown", serial)
+			}
+			f.write("own.key", key)
+			pass()
+			if _, err := connect(t, server, client, "server.example:443"); err != nil {
+				t.Fatal(err)
+			}
+			if got := <-shown; got != serial {
+				t.Errorf("showed %d, want %d", got, serial)
+			}
+		}
+		if err := os.Remove(f.path("own.key")); err != nil {
+			t.Fatal(err)
+		}
+		pass()
+		if _, err := client.Config(); err == nil {
+			t.Error("a certificate that was taken away is shown on")
+		}
+	})
+}
+
 func TestASilentServerIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		near, far := net.Pipe()
 		defer far.Close()
-		dial := NewClient("").DialTLS(func(context.Context, string, string) (net.Conn, error) { return near, nil })
+		dial := NewClient("", nil).DialTLS(func(context.Context, string, string) (net.Conn, error) { return near, nil })
 		start := time.Now()
 		_, err := dial(t.Context(), "tcp", "server.example:443")
-		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != handshakeTimeout {
+		if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != HandshakeTimeout {
 			t.Errorf("%v after %v", err, time.Since(start))
 		}
 	})

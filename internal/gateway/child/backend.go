@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/table"
@@ -130,24 +129,6 @@ func (b *Backend) Modern(ctx context.Context) (backend.Channel, error) {
 
 // Status is what /status tells of the processes.
 func (b *Backend) Status() table.ChildStatus { return b.counts.status() }
-
-// Failure says why no process can be called at present: a *backend.Error, or nil if all is well or nothing was asked for yet.
-func (b *Backend) Failure() error {
-	b.mu.Lock()
-	failure := b.failure
-	b.mu.Unlock()
-	if s := b.servers.Load(); s != nil {
-		failure = s.failure()
-	}
-	return b.failed(failure, false)
-}
-
-// Signal passes a signal on to every child.
-func (b *Backend) Signal(s syscall.Signal) {
-	for _, p := range b.children.all() {
-		p.signal(s)
-	}
-}
 
 // Close ends all sessions and processes: stdin is closed, then comes SIGTERM, then SIGKILL, which comes at once when ctx ends.
 func (b *Backend) Close(ctx context.Context) error {

@@ -40,19 +40,6 @@ func versionOf(initialize json.RawMessage) string {
 	return v
 }
 
-// failure says why one of the processes cannot be called.
-func (s *servers) failure() error {
-	if s.legacy != nil {
-		if err := s.legacy.keeper.trouble(); err != nil {
-			return err
-		}
-	}
-	if s.modern != nil {
-		return s.modern.keeper.trouble()
-	}
-	return nil
-}
-
 // found waits until it is known what the program speaks.
 func (b *Backend) found(ctx context.Context) (*servers, error) {
 	if s := b.servers.Load(); s != nil {
@@ -107,7 +94,7 @@ func (b *Backend) find() {
 		}
 		b.counts.exited(err)
 		b.options.Logger.Warn("child does not answer MCP", "error", err)
-		if !sleep(b.ctx, pause.next()) {
+		if !backend.Pause(b.ctx, pause.next()) {
 			return
 		}
 		b.counts.restarts.Add(1)
@@ -137,11 +124,11 @@ func (b *Backend) lost(s *servers) {
 func (b *Backend) probe(ctx context.Context) (*servers, error) {
 	s := &servers{legacy: newLegacyServer(b), modern: newModernServer(b)}
 	var legacy, modern *candidate
-	if b.options.ProtocolVersion != versionLegacy {
+	if b.options.ProtocolVersion != wire.Version20251125 {
 		modern = b.try(ctx, backend.Modern, s.modern, s.modern.hello)
 		modern.wait(b.options.DiscoverTimeout)
 	}
-	if b.options.ProtocolVersion != versionModern && !s.modern.alone(modern) {
+	if b.options.ProtocolVersion != wire.Version20260728 && !s.modern.alone(modern) {
 		if modern.refused() {
 			modern.end() // before the next, which may want its port, its lock or its memory
 		}
@@ -163,7 +150,7 @@ func (b *Backend) probe(ctx context.Context) (*servers, error) {
 		s.legacy = nil
 	}
 	if s.modern == nil && s.legacy == nil {
-		return nil, errors.Join(legacy.why(), modern.why())
+		return nil, both(legacy.why(), modern.why())
 	}
 	if s.legacy != nil {
 		s.legacy.keeper = b.keep(ctx, legacy.process, s.legacy.again(s), func() { b.lost(s) })
@@ -173,6 +160,14 @@ func (b *Backend) probe(ctx context.Context) (*servers, error) {
 	}
 	s.describe()
 	return s, nil
+}
+
+// both joins two errors, of which the second is left out if it says the same.
+func both(first, second error) error {
+	if first != nil && second != nil && first.Error() == second.Error() {
+		return first
+	}
+	return errors.Join(first, second)
 }
 
 // candidate is a fresh process that was asked whether it speaks an era. The nil candidate was not asked, and does not.

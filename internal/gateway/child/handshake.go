@@ -18,7 +18,7 @@ func (p *process) initialize(ctx context.Context, c backend.Client) (json.RawMes
 		ClientInfo      json.RawMessage `json:"clientInfo"`
 	}{c.Version, c.Capabilities, c.Info}
 	if params.ProtocolVersion == "" {
-		params.ProtocolVersion = versionLegacy
+		params.ProtocolVersion = wire.Version20251125
 	}
 	if params.Capabilities == nil {
 		params.Capabilities = json.RawMessage("{}")
@@ -35,7 +35,7 @@ func (p *process) initialize(ctx context.Context, c backend.Client) (json.RawMes
 		return nil, err
 	}
 	version, ok := wire.String(m.ResultField("protocolVersion"))
-	if !ok || version >= versionModern {
+	if !ok || version >= wire.Version20260728 {
 		return nil, errRefused
 	}
 	p.out.post(wire.NewNotification("notifications/initialized", nil))
@@ -48,7 +48,7 @@ func (p *process) discover(ctx context.Context) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(versionsIn(m.Result), versionModern) {
+	if !slices.Contains(versionsIn(m.Result), wire.Version20260728) {
 		return nil, errRefused
 	}
 	return m.Result, nil
@@ -80,7 +80,7 @@ func quote(text string) string {
 }
 
 func (o *Options) discoverParams() json.RawMessage {
-	return json.RawMessage(`{"_meta":{"` + wire.MetaProtocolVersion + `":"` + versionModern + `","` +
+	return json.RawMessage(`{"_meta":{"` + wire.MetaProtocolVersion + `":"` + wire.Version20260728 + `","` +
 		wire.MetaClientCapabilities + `":{},"` + wire.MetaClientInfo + `":` + string(o.info()) + `}}`)
 }
 

@@ -86,7 +86,7 @@ func (k *keeper) run(ctx context.Context, p *process) {
 			p.mourn()
 			k.set(nil, p.death)
 		}
-		if !sleep(ctx, pause.next()) {
+		if !backend.Pause(ctx, pause.next()) {
 			return
 		}
 		k.counts.restarts.Add(1)
@@ -161,16 +161,6 @@ func (k *keeper) state() (p *process, changed <-chan struct{}, failure error) {
 	return nil, k.changed, k.failure
 }
 
-// trouble says why there is no process that is ready; nil if there is one.
-func (k *keeper) trouble() error {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.ready != nil {
-		return nil
-	}
-	return cmp.Or(k.failure, errUnsent)
-}
-
 // stop ends the keeper and its process.
 func (k *keeper) stop(ctx context.Context) {
 	k.cancel()
@@ -180,17 +170,5 @@ func (k *keeper) stop(ctx context.Context) {
 	k.mu.Unlock()
 	if p != nil {
 		p.stop(ctx)
-	}
-}
-
-// sleep waits, and reports whether ctx lives on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -67,7 +67,7 @@ func (s *modernServer) refresh(ctx context.Context) error {
 
 // alone reports whether the program said that it speaks no version with sessions.
 func (s *modernServer) alone(c *candidate) bool {
-	return c.answers() && !slices.ContainsFunc(versionsIn(*s.discovered.Load()), func(v string) bool { return v < versionModern })
+	return c.answers() && !slices.ContainsFunc(versionsIn(*s.discovered.Load()), func(v string) bool { return v < wire.Version20260728 })
 }
 
 // patience is none: nobody waits for somebody else's slow reader.
@@ -100,7 +100,7 @@ func (s *modernServer) Call(ctx context.Context, c *backend.Call, sink backend.S
 
 // Send is for sessions.
 func (s *modernServer) Send(context.Context, *wire.Message) error {
-	return fmt.Errorf("child: a message that is no request was sent by protocol version %s: %w", versionModern, backend.ErrEra)
+	return fmt.Errorf("child: a message that is no request was sent by protocol version %s: %w", wire.Version20260728, backend.ErrEra)
 }
 
 // Close has nothing to end.

@@ -25,12 +25,6 @@ const (
 	Stateless Sessions = "Stateless"
 )
 
-// The newest protocol version of each era.
-const (
-	versionLegacy = "2025-11-25"
-	versionModern = "2026-07-28"
-)
-
 // Options configure a Backend. Zero values are replaced by the defaults named.
 type Options struct {
 	// Name is the backend's in the table.
@@ -88,8 +82,8 @@ func (o *Options) withDefaults() error {
 	if o.Sessions != Auto && o.Sessions != Stateful && o.Sessions != Stateless {
 		return fmt.Errorf("child: sessions %q is none of Auto, Stateful, Stateless", o.Sessions)
 	}
-	if v := o.ProtocolVersion; v != "" && v != versionLegacy && v != versionModern {
-		return fmt.Errorf("child: protocol version %q is neither %s nor %s", v, versionLegacy, versionModern)
+	if v := o.ProtocolVersion; v != "" && v != wire.Version20251125 && v != wire.Version20260728 {
+		return fmt.Errorf("child: protocol version %q is neither %s nor %s", v, wire.Version20251125, wire.Version20260728)
 	}
 	o.Version = cmp.Or(o.Version, "dev")
 	if o.Logger == nil {

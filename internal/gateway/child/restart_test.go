@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // shared are the channels to processes that others share.
@@ -214,7 +215,7 @@ func TestAChildThatClosesAPipeIsStartedAgain(t *testing.T) {
 	for _, how := range []string{"closeStdout", "closeStdin"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, script{Legacy: true}, func(o *Options) { o.ProtocolVersion = versionLegacy })
+			r := newRig(t, script{Legacy: true}, func(o *Options) { o.ProtocolVersion = wire.Version20251125 })
 			channel := r.session(`{}`)
 			_, _ = callTool(r.context(), channel, "1", how, "")
 			eventually(t, "a call succeeds", func() bool {

@@ -2,6 +2,7 @@ package child
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +29,33 @@ type rig struct {
 	script script
 	logs   *buffer
 	stderr *buffer
+}
+
+// Failure says why no process can be called at present, or nil if all is well or nothing was asked for yet.
+func (r *rig) Failure() error {
+	r.mu.Lock()
+	failure := r.failure
+	r.mu.Unlock()
+	if s := r.servers.Load(); s != nil {
+		failure = nil
+		if s.modern != nil {
+			failure = s.modern.keeper.trouble()
+		}
+		if s.legacy != nil && s.legacy.keeper.trouble() != nil {
+			failure = s.legacy.keeper.trouble()
+		}
+	}
+	return r.failed(failure, false)
+}
+
+// trouble says why there is no process that is ready; nil if there is one.
+func (k *keeper) trouble() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.ready != nil {
+		return nil
+	}
+	return cmp.Or(k.failure, errUnsent)
 }
 
 // buffer is a bytes.Buffer for several goroutines.

@@ -236,7 +236,7 @@ func TestTheSDKsServerServesTheSDKsClientsOfBothVersions(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			modern := c.version == versionModern
+			modern := c.version == wire.Version20260728
 			one, two := newUser(t, r.Backend, c.version, c.asked), newUser(t, r.Backend, c.version, c.asked)
 			if tools, err := one.ListTools(t.Context(), nil); err != nil || len(tools.Tools) < 20 {
 				t.Fatalf("%+v, %v", tools, err)

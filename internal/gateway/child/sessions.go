@@ -139,7 +139,7 @@ func (t *sessions) begin(ctx context.Context, s *session, c backend.Client) erro
 		}
 		var died *diedError
 		wait := pause.next()
-		if !errors.As(err, &died) || time.Now().Add(wait).After(hold) || !sleep(ctx, wait) {
+		if !errors.As(err, &died) || time.Now().Add(wait).After(hold) || !backend.Pause(ctx, wait) {
 			return err
 		}
 		t.b.counts.restarts.Add(1)
@@ -258,7 +258,7 @@ func (t *sessions) tellShared(m *wire.Message) {
 
 // expire ends sessions that are idle for too long.
 func (t *sessions) expire() {
-	for sleep(t.b.ctx, max(t.b.options.IdleTimeout/20, time.Millisecond)) {
+	for backend.Pause(t.b.ctx, max(t.b.options.IdleTimeout/20, time.Millisecond)) {
 		var idle []*session
 		t.mu.Lock()
 		for _, s := range t.byID {

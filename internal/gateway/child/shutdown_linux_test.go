@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // alive reports whether a process runs; a zombie does not.
@@ -43,7 +45,7 @@ func TestAChildIsEndedGentlyFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, script{Legacy: true}, func(o *Options) { o.StopGrace, o.ProtocolVersion = c.grace, versionLegacy })
+			r := newRig(t, script{Legacy: true}, func(o *Options) { o.StopGrace, o.ProtocolVersion = c.grace, wire.Version20251125 })
 			channel := r.session(`{}`)
 			pid := number(t, r.call(channel, "pid", ""))
 			go func() { _, _ = callTool(r.context(), channel, "1", c.before, "") }()
@@ -103,22 +105,6 @@ func TestAGrandchildThatHoldsThePipesDelaysARestartByNoMoreThanAMoment(t *testin
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("it took %s", took)
 	}
-}
-
-func TestSignalsArePassedOn(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, script{Legacy: true, Modern: true}, nil)
-	if _, err := r.Describe(r.context()); err != nil {
-		t.Fatal(err)
-	}
-	r.Signal(syscall.SIGHUP)
-	r.Signal(syscall.SIGUSR1)
-	eventually(t, "both processes got both", func() bool {
-		got := r.notes("signals")
-		slices.Sort(got)
-		// The group gets them too, so that one may come twice.
-		return slices.Equal(slices.Compact(got), []string{"hangup", "user defined signal 1"}) && r.Status().Running == 2
-	})
 }
 
 func TestTheEnvironmentOfAChildIsWhatItIsGiven(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 func TestWhatAChildSpeaksIsFoundOut(t *testing.T) {
@@ -60,11 +61,11 @@ func TestWhatAChildSpeaksIsFoundOut(t *testing.T) {
 			want: backend.Description{Legacy: true, Versions: []string{"2025-11-25"}},
 		},
 		"both, pinned to 2025-11-25": {
-			script: script{Legacy: true, Modern: true}, starts: 1, options: func(o *Options) { o.ProtocolVersion = versionLegacy },
+			script: script{Legacy: true, Modern: true}, starts: 1, options: func(o *Options) { o.ProtocolVersion = wire.Version20251125 },
 			want: backend.Description{Legacy: true, Versions: []string{"2025-11-25"}},
 		},
 		"both, pinned to 2026-07-28": {
-			script: script{Legacy: true, Modern: true}, starts: 1, options: func(o *Options) { o.ProtocolVersion = versionModern },
+			script: script{Legacy: true, Modern: true}, starts: 1, options: func(o *Options) { o.ProtocolVersion = wire.Version20260728 },
 			want: backend.Description{Modern: true, Versions: []string{"2026-07-28", "2025-11-25"}},
 		},
 		"neither, with errors": {

@@ -89,7 +89,7 @@ func (x *exchange) call(ctx context.Context, message *wire.Message, headers map[
 	switch {
 	case channel.Era() == x.reply.era:
 	case x.reply.era == backend.Legacy:
-		message = translate.ToModern(message, x.speaker(), translate.Version20260728, x.level)
+		message = translate.ToModern(message, x.speaker(), wire.Version20260728, x.level)
 	default:
 		message = translate.ToLegacy(message)
 	}

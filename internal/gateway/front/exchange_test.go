@@ -14,7 +14,6 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/seal"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
-	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
@@ -68,13 +67,13 @@ func (s *silent) Call(ctx context.Context, _ *backend.Call, _ backend.Sink) erro
 }
 
 // endpoint is a gateway with one backend, and its URL. It is not watched.
-func endpoint(t *testing.T, b backend.Backend, limits Limits) (f *Front, state func(table.Backend) *State, url string) {
+func endpoint(t *testing.T, b backend.Backend) (f *Front, state func(table.Backend) *State, url string) {
 	t.Helper()
 	verifier, err := auth.New(t.Context(), table.Auth{Type: table.AuthNone}, auth.Options{Path: table.DefaultPath}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f = New(Options{Logger: slog.New(slog.DiscardHandler), Telemetry: telemetry.New(telemetry.Options{}), Sealer: seal.Ephemeral(), Limits: limits})
+	f = New(Options{Logger: slog.New(slog.DiscardHandler), Telemetry: telemetry.New(telemetry.Options{}), Sealer: seal.Ephemeral()})
 	state = func(config table.Backend) *State {
 		routes := &table.Table{Endpoint: table.Endpoint{Path: table.DefaultPath}, Backends: []table.Backend{config}}
 		return &State{Table: routes, Verifier: verifier, Backends: []*Backend{NewBackend(config, b)}}
@@ -127,7 +126,7 @@ func TestACallThatWasSentIsNeverCalledSafeToTryAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := &silent{called: make(chan struct{}, 1)}
-			f, state, url := endpoint(t, b, Limits{})
+			f, state, url := endpoint(t, b)
 			session, _ := ask(t, http.MethodPost, url, nil, initializing)
 			answers := make(chan string, 1)
 			go func() {
@@ -153,8 +152,8 @@ func TestACallThatWasNotSentIsSaidToBeSafe(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, _, url := endpoint(t, b, Limits{})
-			headers := map[string]string{headerVersion: translate.Version20260728, "Mcp-Method": "tools/call", "Mcp-Name": "t"}
+			_, _, url := endpoint(t, b)
+			headers := map[string]string{headerVersion: wire.Version20260728, "Mcp-Method": "tools/call", "Mcp-Name": "t"}
 			meta := `"_meta":{"` + wire.MetaProtocolVersion + `":"2026-07-28","` + wire.MetaClientCapabilities + `":{}}`
 			body := strings.Replace(calling, `"arguments":{}`, `"arguments":{},`+meta, 1)
 			if b.lost { // by a client that had a session before

@@ -74,6 +74,8 @@ var (
 	errWithdrawn = errors.New("access was withdrawn while the request ran")
 	errDraining  = errors.New("the gateway is shutting down")
 	errReplaced  = errors.New("the stream is ended after its longest age: open another")
+	// errRedescribed ends streams whose backend is listened to in another way from now on.
+	errRedescribed = errors.New("a backend speaks other protocol versions than before: open another stream")
 )
 
 // New makes a Front that answers 503 until Use is called.
@@ -137,7 +139,7 @@ func (f *Front) stillAllowed(s *State, x *exchange, authChanged bool) bool {
 }
 
 // compile makes the view of the backends' catalogs anew. The caller holds f.swapping. relayed says that it is because of a
-// change that a backend told the gateway of: a lone one has told its sessions too.
+// change that a backend told the gateway of: a lone one has told those streams too that it is relayed to.
 func (f *Front) compile(s *State, relayed bool) {
 	sources := make([]catalog.Source, 0, len(s.Backends))
 	for _, b := range s.Backends {
@@ -147,11 +149,7 @@ func (f *Front) compile(s *State, relayed bool) {
 	before := f.view.Swap(view)
 	f.options.Telemetry.SetCatalog(namesOf(view))
 	f.logConflicts(before, view)
-	changed := catalog.Diff(before, view)
-	if relayed && f.lone(s) != nil {
-		return // the sessions of the backend have heard it from the backend itself
-	}
-	f.hub.publish(changed)
+	f.hub.publish(catalog.Diff(before, view), relayed && f.lone(s) != nil)
 }
 
 // logConflicts tells of names that several backends offer, when they begin to.

@@ -40,6 +40,16 @@ type visit struct {
 
 // ServeHTTP serves the endpoint's path, exactly, and its metadata.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if len(r.TransferEncoding) > 0 && r.ProtoMajor == 1 {
+		// A length that came with the chunks is forgotten by net/http, while a proxy in front may have counted by it: what it takes
+		// for the end of this request must not be served as another (request smuggling).
+		w.Header().Set("Connection", "close")
+	}
+	if r.Body != http.NoBody {
+		// A client that sends its body by drops holds up nobody but itself, and not for ever: not either where nobody reads it,
+		// since net/http looks for its end before it answers.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(f.limits.Write))
+	}
 	s := f.state.Load()
 	if s == nil {
 		w.Header().Set("Retry-After", "1")
@@ -232,9 +242,6 @@ func (v *visit) read(rc *http.ResponseController) (m *wire.Message, status int, 
 	if !isJSON(v.r.Header.Get("Content-Type")) || v.r.Header.Get("Content-Encoding") != "" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be application/json, without a Content-Encoding")
 	}
-	// A client that sends its body by drops holds up nobody but itself, and not for ever.
-	_ = rc.SetReadDeadline(time.Now().Add(v.limits.Write))
-	defer func() { _ = rc.SetReadDeadline(time.Time{}) }()
 	var body []byte
 	if n := v.r.ContentLength; n > int64(v.limits.Body) {
 		return nil, http.StatusRequestEntityTooLarge, errors.New("the body is larger than allowed")
@@ -252,8 +259,10 @@ func (v *visit) read(rc *http.ResponseController) (m *wire.Message, status int, 
 		v.options.Telemetry.Rejected("body")
 		return nil, http.StatusRequestEntityTooLarge, errors.New("the body is larger than allowed")
 	case err != nil:
+		v.w.Header().Set("Connection", "close")
 		return nil, http.StatusBadRequest, errors.New("the body ended early")
 	}
+	_ = rc.SetReadDeadline(time.Time{})
 	limits := wire.DefaultLimits
 	limits.Bytes, limits.Depth = v.limits.Body, v.limits.Depth
 	m, err = wire.Parse(body, limits)

@@ -16,6 +16,8 @@ type hub struct {
 // listener is an event stream's end of the hub.
 type listener struct {
 	hub *hub
+	// hears says that the stream hears of changes from the lone backend itself.
+	hears bool
 	// end ends the stream.
 	end context.CancelCauseFunc
 	// wake gets an element when pending is not empty.
@@ -25,8 +27,8 @@ type listener struct {
 
 func newHub() *hub { return &hub{listeners: map[*listener]struct{}{}} }
 
-func (h *hub) join(end context.CancelCauseFunc) *listener {
-	l := &listener{hub: h, end: end, wake: make(chan struct{}, 1)}
+func (h *hub) join(hears bool, end context.CancelCauseFunc) *listener {
+	l := &listener{hub: h, hears: hears, end: end, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listeners[l] = struct{}{}
@@ -48,13 +50,17 @@ func (l *listener) take() catalog.Changes {
 	return c
 }
 
-func (h *hub) publish(c catalog.Changes) {
+// publish tells of changes; relayed says that who hears the backend itself has been told.
+func (h *hub) publish(c catalog.Changes, relayed bool) {
 	if c == (catalog.Changes{}) {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for l := range h.listeners {
+		if relayed && l.hears {
+			continue
+		}
 		l.pending.Tools = l.pending.Tools || c.Tools
 		l.pending.Prompts = l.pending.Prompts || c.Prompts
 		l.pending.Resources = l.pending.Resources || c.Resources

@@ -18,6 +18,8 @@ type Limits struct {
 	// Sessions is how many sessions of one caller are kept. When it is reached, the one idle for longest is ended; if none is
 	// idle, no other is opened. Default 100.
 	Sessions int
+	// Tools is how many tools of one backend its catalog takes. Default 512.
+	Tools int
 	// TotalCalls and TotalStreams are the same for all callers together. Defaults 1,000 and 10,000.
 	TotalCalls, TotalStreams int
 	// TotalSessions is how many sessions are kept in memory. A session that falls out goes on, since its id holds all that
@@ -56,6 +58,7 @@ func (l Limits) withDefaults() Limits {
 	number(&l.Calls, 100)
 	number(&l.Streams, 50)
 	number(&l.Sessions, 100)
+	number(&l.Tools, 512)
 	number(&l.TotalCalls, 1000)
 	number(&l.TotalStreams, 10_000)
 	number(&l.TotalSessions, 20_000)

@@ -24,6 +24,9 @@ type stream struct {
 	id json.RawMessage
 	// filter is what the subscription agreed to; a GET stream takes everything.
 	filter translate.Filter
+	// hears says that changes of the lists of a lone backend are relayed to this stream. Otherwise it is told of them by the
+	// catalogs, which is cheaper: nothing is open for it at the backend.
+	hears bool
 	// news tells what changes while the stream is open, and ends it.
 	news *listener
 }
@@ -71,7 +74,8 @@ func (st *stream) run(serve func(ctx context.Context)) {
 	ctx, stop := context.WithTimeoutCause(ctx, st.limits.StreamAge, errReplaced)
 	defer stop()
 	// Joined first, and looked after that: whatever ends streams from now on finds this one.
-	st.news = st.hub.join(cancel)
+	st.hears = st.isRelayed()
+	st.news = st.hub.join(st.hears, cancel)
 	defer st.news.leave()
 	select {
 	case <-st.draining:
@@ -82,6 +86,17 @@ func (st *stream) run(serve func(ctx context.Context)) {
 		cancel(errWithdrawn)
 	}
 	serve(context.WithValue(ctx, endStream{}, cancel))
+}
+
+// isRelayed says whether what a lone backend tells is for this client alone: in a session of the client's, or in the one that the
+// gateway keeps for it, the lists may be others than in the gateway's own.
+func (st *stream) isRelayed() bool {
+	b := st.lone(st.state)
+	if b == nil {
+		return false
+	}
+	d := b.known()
+	return st.session != nil || d != nil && !d.Modern
 }
 
 // endStream is the context's key of the function that ends the stream.
@@ -119,10 +134,13 @@ func (st *stream) notify(m *wire.Message) error {
 	return st.reply.message(m)
 }
 
-// relayAll passes on what the backends send outside of calls, until ctx ends.
+// relayAll passes on what the backends send outside of calls, until ctx ends. A subscription that the catalogs tell all it wants to
+// know opens nothing.
 func (st *stream) relayAll(ctx context.Context) {
 	for _, b := range st.state.Backends {
-		go st.relay(ctx, b)
+		if st.session != nil || st.hears || len(st.servedBy(b, st.filter.URIs)) > 0 {
+			go st.relay(ctx, b)
+		}
 	}
 }
 
@@ -148,10 +166,7 @@ func (st *stream) relay(ctx context.Context, b *Backend) {
 		default:
 			pause = firstRelayPause
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(pause):
-		}
+		backend.Pause(ctx, pause)
 	}
 }
 
@@ -189,8 +204,8 @@ func (st *stream) relayOnce(ctx context.Context, b *Backend) (again bool, err er
 	return true, err
 }
 
-// relayModern listens at a backend of 2026-07-28 for the resources subscribed to, and, if it is the only one, for changes of
-// its lists. It listens anew when the session subscribes to something else.
+// relayModern listens at a backend of 2026-07-28 for the resources subscribed to, and for changes of its lists if they are
+// relayed. It listens anew when the session subscribes to something else.
 func (st *stream) relayModern(ctx context.Context, b *Backend, r *relay) (again bool, err error) {
 	filter := translate.Filter{URIs: st.filter.URIs}
 	if st.session != nil {
@@ -211,7 +226,7 @@ func (st *stream) relayModern(ctx context.Context, b *Backend, r *relay) (again 
 		}()
 	}
 	filter.URIs = st.servedBy(b, filter.URIs)
-	if st.lone(st.state) != nil {
+	if st.hears {
 		filter.Tools, filter.Prompts, filter.Resources = true, true, true
 	}
 	if filter.Empty() {
@@ -225,7 +240,7 @@ func (st *stream) relayModern(ctx context.Context, b *Backend, r *relay) (again 
 	if st.session != nil {
 		self.Info = st.session.Info
 	}
-	request := filter.Listen(json.RawMessage(`"gateway-listen"`), self, translate.Version20260728)
+	request := filter.Listen(json.RawMessage(`"gateway-listen"`), self, wire.Version20260728)
 	return true, r.channel.Listen(ctx, &backend.Call{Message: request}, r)
 }
 
@@ -233,7 +248,7 @@ func (st *stream) relayModern(ctx context.Context, b *Backend, r *relay) (again 
 // that a client of 2026-07-28 asked for.
 func (st *stream) relaySubscriptions(ctx context.Context, b *Backend, r *relay) (again bool, err error) {
 	uris := st.servedBy(b, st.filter.URIs)
-	if len(uris) == 0 && st.lone(st.state) == nil {
+	if len(uris) == 0 && !st.hears {
 		return false, nil
 	}
 	if r.channel, err = b.shared(ctx, st.caller); err != nil {
@@ -264,7 +279,7 @@ type relay struct {
 	channel backend.Channel
 }
 
-// Message passes on what is for this client. Of several backends the changes of lists are told by the catalogs.
+// Message passes on what is for this client. Changes of lists that are not relayed are told by the catalogs.
 func (r *relay) Message(m *wire.Message) error {
 	if m.Kind == wire.Request {
 		if r.session == nil || r.channel.Era() == backend.Modern {
@@ -275,7 +290,7 @@ func (r *relay) Message(m *wire.Message) error {
 	}
 	switch m.Method {
 	case translate.ToolsListChanged, translate.PromptsListChanged, translate.ResourcesListChanged:
-		if r.lone(r.state) == nil {
+		if !r.hears {
 			return nil
 		}
 	case translate.Acknowledged:

@@ -12,7 +12,7 @@ import (
 
 func TestABackendOfSeveralIsHeardAsSoonAsItsSessionIsOpened(t *testing.T) {
 	t.Parallel()
-	f, state, _ := endpoint(t, &silent{}, Limits{})
+	f, state, _ := endpoint(t, &silent{})
 	synctest.Test(t, func(t *testing.T) {
 		b := &silent{listening: make(chan struct{}, 1)}
 		several := state(table.Backend{Name: "other"})

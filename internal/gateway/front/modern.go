@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -37,8 +36,8 @@ func (v *visit) modern(m *wire.Message, reply *reply) {
 func (v *visit) checkModern(m *wire.Message) (status int, refusal *wire.Message) {
 	asked := v.r.Header.Get(headerVersion)
 	said, _ := wire.String(m.MetaField(wire.MetaProtocolVersion))
-	if asked != "" && asked != translate.Version20260728 && (said == asked || said == "") {
-		data, err := json.Marshal(map[string]any{"supported": translate.Versions(), "requested": asked})
+	if asked != "" && asked != wire.Version20260728 && (said == asked || said == "") {
+		data, err := json.Marshal(map[string]any{"supported": wire.Versions(), "requested": asked})
 		if err != nil {
 			data = nil
 		}

@@ -32,6 +32,7 @@ type Backend struct {
 	mu          sync.Mutex
 	state       table.BackendState
 	class       string
+	detail      string
 	since       time.Time
 	description *backend.Description
 	catalog     *catalog.Catalog
@@ -52,7 +53,7 @@ func (b *Backend) With(config table.Backend) *Backend {
 	next := NewBackend(config, b.Server)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	next.state, next.class, next.since = b.state, b.class, b.since
+	next.state, next.class, next.detail, next.since = b.state, b.class, b.detail, b.since
 	next.description, next.catalog, next.sessionless = b.description, b.catalog, b.sessionless
 	if b.catalog != nil {
 		next.onceAsked.Do(func() { close(next.asked) })
@@ -76,6 +77,14 @@ func (b *Backend) known() *backend.Description {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.description
+}
+
+// describe notes what the backend says of itself; anew says that it speaks other protocol versions than before, for which event
+// streams were opened. The caller holds b.mu.
+func (b *Backend) describe(d *backend.Description) (anew bool) {
+	anew = b.description != nil && (b.description.Legacy != d.Legacy || b.description.Modern != d.Modern)
+	b.description = d
+	return anew
 }
 
 // isStateless says that the backend is known to keep no sessions.
@@ -114,39 +123,6 @@ func (b *Backend) Answered() bool {
 	}
 }
 
-// Status is how the backend does, without what it offers; see Front.StatusOf.
-func (b *Backend) Status() table.BackendStatus {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s := table.BackendStatus{Name: b.Config.Name, State: b.state, ErrorClass: b.class, Since: b.since}
-	if b.description != nil {
-		s.ProtocolVersions = b.description.Versions
-		offer := offerOf(b.description, b.description.Nearest(backend.Modern))
-		s.ServerName = wire.Text(wire.Field(offer.Info, "name"), maxNameBytes)
-		s.ServerVersion = wire.Text(wire.Field(offer.Info, "version"), maxNameBytes)
-	}
-	if supervisor, ok := b.Server.(interface{ Status() table.ChildStatus }); ok {
-		child := supervisor.Status()
-		s.Child = &child
-	}
-	return s
-}
-
-// maxNameBytes bounds what is told of a server's name and version.
-const maxNameBytes = 128
-
-// StatusOf is how a backend does and what became of what it offers.
-func (f *Front) StatusOf(b *Backend) table.BackendStatus {
-	s := b.Status()
-	for _, offered := range f.view.Load().Backends() {
-		if offered.Name == s.Name {
-			s.CatalogDigest, s.Tools = offered.CatalogDigest, offered.Tools
-			s.PromptCount, s.ResourceCount = offered.PromptCount, offered.ResourceCount
-		}
-	}
-	return s
-}
-
 // source is what the catalogs are compiled from.
 func (b *Backend) source() catalog.Source {
 	b.mu.Lock()
@@ -161,7 +137,7 @@ const (
 	pollInterval = 15 * time.Second
 	// leastStream is the shortest life of a stream that is worth opening again.
 	leastStream = time.Second
-	// settle is the shortest time between two looks: what changes at once is looked at once.
+	// settle is how long is waited before a look: what changes at once is looked at once.
 	settle = 100 * time.Millisecond
 	// lookTime bounds one look.
 	lookTime = 30 * time.Second
@@ -171,25 +147,36 @@ const (
 // hears of one, when the backend hangs up, or when calls to it fail.
 func (f *Front) Watch(ctx context.Context, b *Backend) {
 	again, restless := firstLook, settle
-	for relayed := false; ctx.Err() == nil; {
-		channel, err := f.look(ctx, b, relayed)
+	for ctx.Err() == nil {
+		channel, err := f.look(ctx, b, false)
 		if err != nil {
 			f.options.Logger.Info("backend is not available", "backend", b.Config.Name, "error", err)
-			relayed = false
-			pause(ctx, again)
+			select {
+			case <-ctx.Done():
+			case <-renewed(b.Server):
+			case <-time.After(again):
+			}
 			again = min(2*again, lastLook)
 			continue
 		}
 		again = firstLook
 		begun := time.Now()
-		relayed = f.await(ctx, b, channel)
+		f.await(ctx, b, channel)
 		if time.Since(begun) >= leastStream {
 			restless = settle
 			continue
 		}
-		pause(ctx, restless) // a backend that changes on and on is looked at less and less often
+		backend.Pause(ctx, restless)
 		restless = min(2*restless, pollInterval)
 	}
+}
+
+// renewed is closed when a backend that failed is worth another look; nil if only time tells.
+func renewed(server backend.Backend) <-chan struct{} {
+	if r, ok := server.(backend.Renewer); ok {
+		return r.Renewed()
+	}
+	return nil
 }
 
 // look asks a backend what it is and offers, and makes that known.
@@ -217,7 +204,7 @@ func (f *Front) fetch(ctx context.Context, b *Backend) (*backend.Description, ba
 		return nil, nil, nil, err
 	}
 	got, err := catalog.Fetch(ctx, channel, catalog.Options{
-		Backend: b.Config.Name, Capabilities: capabilitiesOf(d), Last: b.source().Catalog, Time: lookTime,
+		Backend: b.Config.Name, Capabilities: capabilitiesOf(d), Last: b.source().Catalog, Time: lookTime, Tools: f.limits.Tools,
 	})
 	return d, channel, got, err
 }
@@ -248,29 +235,34 @@ func capabilitiesOf(d *backend.Description) json.RawMessage {
 
 // learn notes what a look brought, and compiles the catalogs anew if that changes anything.
 func (f *Front) learn(b *Backend, d *backend.Description, got *catalog.Catalog, err error, relayed bool) {
-	state, class := table.BackendReady, ""
+	state, class, detail := table.BackendReady, "", ""
 	if err != nil {
 		state, class = table.BackendFailed, "ServerError"
 		if failure, ok := errors.AsType[*backend.Error](err); ok {
-			class = failure.Class
+			class, detail = failure.Class, detailOf(failure)
+		}
+	} else if checker, ok := b.Server.(backend.Checker); ok {
+		if defect, ok := errors.AsType[*backend.Error](checker.Check()); ok {
+			detail = detailOf(defect)
 		}
 	}
 	b.mu.Lock()
 	if b.state != state {
 		b.since = time.Now()
 	}
-	b.state, b.class = state, class
-	if d != nil {
-		b.description = d
-	}
+	b.state, b.class, b.detail = state, class, detail
+	anew := d != nil && b.describe(d)
 	if got != nil {
-		// Of a lone backend clients have had the list itself, before there was a catalog.
+		// Of a lone backend sessions have had the list itself, before there was a catalog.
 		relayed = relayed || b.catalog == nil
 		b.catalog = got
 	}
 	b.mu.Unlock()
 	if err == nil {
 		b.onceReadied.Do(func() { close(b.ready) })
+	}
+	if anew {
+		f.hub.endStreams(errRedescribed)
 	}
 	f.swapping.Lock()
 	defer f.swapping.Unlock()
@@ -279,38 +271,53 @@ func (f *Front) learn(b *Backend, d *backend.Description, got *catalog.Catalog, 
 	}
 }
 
-// await returns when the backend should be looked at again; relayed says that its sessions have heard of the change
-// themselves.
-func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) (relayed bool) {
+// await listens to the backend, looks at it whenever it tells of a change, and returns when it should be described anew. The
+// stream stays open meanwhile, so that no change falls between two streams.
+func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) {
 	listening, stop := context.WithCancel(ctx)
 	defer stop()
 	heard := &changes{heard: make(chan struct{}, 1)}
 	ended := make(chan error, 1)
 	begun := time.Now()
 	go func() { ended <- channel.Listen(listening, listenRequest(channel), heard) }()
+	// What changed between the look before and the stream, nobody tells of.
+	opened := time.After(settle)
 	var poll <-chan time.Time
+	restless, last := settle, time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
-			return false
+			return
+		case <-opened:
+			if _, err := f.look(ctx, b, true); err != nil {
+				return
+			}
 		case <-heard.heard:
-			pause(ctx, settle)
-			return true
+			opened = nil
+			if time.Since(last) >= leastStream {
+				restless = settle
+			}
+			backend.Pause(ctx, restless)
+			if _, err := f.look(ctx, b, true); err != nil {
+				return
+			}
+			// A backend that changes on and on is looked at less and less often.
+			restless, last = min(2*restless, pollInterval), time.Now()
 		case <-b.kicked:
-			pause(ctx, firstLook)
+			backend.Pause(ctx, firstLook)
 			b.refresh()
-			return false
+			return
 		case err := <-ended:
 			// A stream that ends as soon as it began is none: the backend would have told of nothing.
 			isNone := errors.Is(err, backend.ErrNoStream) || err == nil && time.Since(begun) < leastStream
 			if !isNone {
-				pause(ctx, firstLook)
+				backend.Pause(ctx, firstLook)
 				b.refresh()
-				return false
+				return
 			}
-			poll = time.After(pollInterval)
+			opened, poll = nil, time.After(pollInterval)
 		case <-poll:
-			return false
+			return
 		}
 	}
 }
@@ -322,20 +329,13 @@ func (b *Backend) refresh() {
 	}
 }
 
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
-	}
-}
-
 // listenRequest is what the gateway subscribes to at a backend of 2026-07-28.
 func listenRequest(channel backend.Channel) *backend.Call {
 	if channel.Era() == backend.Legacy {
 		return nil
 	}
 	filter := translate.Filter{Tools: true, Prompts: true, Resources: true}
-	return &backend.Call{Message: filter.Listen(json.RawMessage(`"gateway-watch"`), backend.Client{}, translate.Version20260728)}
+	return &backend.Call{Message: filter.Listen(json.RawMessage(`"gateway-watch"`), backend.Client{}, wire.Version20260728)}
 }
 
 // changes is a sink that notes changes of lists.

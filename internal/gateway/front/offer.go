@@ -23,8 +23,11 @@ func (x *exchange) offer(ctx context.Context) (translate.Offer, error) {
 			return offer, err
 		}
 		b.mu.Lock()
-		b.description = d
+		anew := b.describe(d)
 		b.mu.Unlock()
+		if anew {
+			x.hub.endStreams(errRedescribed)
+		}
 		era := d.Nearest(x.reply.era)
 		if offer = offerOf(d, era); era != x.reply.era {
 			offer = offer.Across(carries)

@@ -73,7 +73,7 @@ func (x *exchange) noMethod() {
 // unknown says that something is not served. What is hidden is told no differently.
 func (x *exchange) unknown(k catalog.Kind, name string) {
 	if k == catalog.Tools { // whoever tries what is hidden leaves a trace
-		_, span := x.options.Telemetry.Start(x.r.Context(), telemetry.CallInfo{Method: x.request.Method, Tool: name, Version: versionOf(x.reply.era)})
+		span := x.options.Telemetry.Start(telemetry.CallInfo{Method: x.request.Method, Tool: name, Version: versionOf(x.reply.era)})
 		defer span.End(telemetry.Outcome{
 			Status: telemetry.StatusDenied, Code: wire.CodeInvalidParams, RequestBytes: int64(len(x.request.Raw)), Principal: x.principal.Subject,
 		})
@@ -87,9 +87,9 @@ func (x *exchange) send(b *Backend, m *wire.Message, headers map[string]string) 
 	info.Carrier = telemetry.Carrier{
 		Traceparent: x.traceOf("traceparent", "Traceparent"), Tracestate: x.traceOf("tracestate", "Tracestate"), Baggage: x.traceOf("baggage", "Baggage"),
 	}
-	ctx, span := x.options.Telemetry.Start(x.r.Context(), info)
+	span := x.options.Telemetry.Start(info)
 	x.span = span
-	x.forward(ctx, b, traced(m, span.Carrier()), carry(span.Carrier(), headers))
+	x.forward(x.r.Context(), b, traced(m, span.Carrier()), carry(span.Carrier(), headers))
 }
 
 // traced puts the trace context into the message's _meta, where the protocol has it (2026-07-28) and a child over stdio finds it.
@@ -130,9 +130,9 @@ func carry(c telemetry.Carrier, headers map[string]string) map[string]string {
 
 func versionOf(era backend.Era) string {
 	if era == backend.Modern {
-		return translate.Version20260728
+		return wire.Version20260728
 	}
-	return translate.Version20251125
+	return wire.Version20251125
 }
 
 func rename(m *wire.Message, name, original string) *wire.Message {
@@ -164,7 +164,7 @@ func (x *exchange) callTool() {
 		}
 	}
 	headers := wire.ParamHeaderValues(route.ParamHeaders, arguments)
-	if headers == nil {
+	if _, known := x.view.Load().Tool(name); !known {
 		headers = x.paramHeaders()
 	}
 	x.send(b, rename(x.request, name, route.Original), headers)

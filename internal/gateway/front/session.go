@@ -62,7 +62,6 @@ type session struct {
 	// The rest belongs to the registry and is guarded by its lock.
 	active int
 	used   time.Time
-	ended  bool
 	order  *list.Element
 }
 
@@ -196,15 +195,31 @@ type registry struct {
 	byKey   map[sessionKey]*session
 	order   *list.List // of *session; the front was used last
 	callers map[string]int
+	// marks are what is left of sessions that were ended: nothing but that.
+	marks map[sessionKey]struct{}
+	ends  *list.List // of mark; the front is the oldest
+}
+
+// mark says when a session was ended.
+type mark struct {
+	key sessionKey
+	at  time.Time
 }
 
 func newRegistry(limits *Limits, drop func(*session), changed func(delta int)) *registry {
-	return &registry{limits: limits, drop: drop, changed: changed, byKey: map[sessionKey]*session{}, order: list.New(), callers: map[string]int{}}
+	return &registry{
+		limits: limits, drop: drop, changed: changed, byKey: map[sessionKey]*session{}, order: list.New(), callers: map[string]int{},
+		marks: map[sessionKey]struct{}{}, ends: list.New(),
+	}
 }
 
 // enter finds the session, or remembers it anew, and holds it until leave. It returns nil for one that was ended.
 func (r *registry) enter(key sessionKey, caller string, p passport) *session {
 	r.mu.Lock()
+	if _, ended := r.marks[key]; ended {
+		r.mu.Unlock()
+		return nil
+	}
 	s := r.byKey[key]
 	var out *session
 	if s == nil {
@@ -213,7 +228,7 @@ func (r *registry) enter(key sessionKey, caller string, p passport) *session {
 			resubscribed: make(chan struct{}), calls: map[string]context.CancelCauseFunc{},
 		}
 		if r.callers[caller] >= r.limits.Sessions { // ids of old: they push out no session of somebody else
-			out = r.takeIdle(func(s *session) bool { return s.caller == caller && !s.ended })
+			out = r.takeIdle(func(s *session) bool { return s.caller == caller })
 		}
 		if out == nil {
 			out = r.makeRoom()
@@ -223,13 +238,9 @@ func (r *registry) enter(key sessionKey, caller string, p passport) *session {
 		r.callers[caller]++
 		r.changed(1)
 	}
-	if s.ended {
-		s = nil
-	} else {
-		s.active++
-		s.used = time.Now()
-		r.order.MoveToFront(s.order)
-	}
+	s.active++
+	s.used = time.Now()
+	r.order.MoveToFront(s.order)
 	r.mu.Unlock()
 	if out != nil {
 		r.drop(out)
@@ -244,12 +255,26 @@ func (r *registry) leave(s *session) {
 	s.used = time.Now()
 }
 
-// makeRoom takes the oldest idle session out of the memory if it is full. The caller holds the lock.
+// makeRoom takes the oldest mark, or the oldest idle session, out of the memory if it is full. The caller holds the lock.
 func (r *registry) makeRoom() *session {
-	if r.order.Len() < r.limits.TotalSessions {
+	if r.order.Len()+r.ends.Len() < r.limits.TotalSessions {
+		return nil
+	}
+	if oldest := r.ends.Front(); oldest != nil {
+		r.forget(oldest)
 		return nil
 	}
 	return r.takeIdle(func(*session) bool { return true })
+}
+
+// forget removes a mark.
+func (r *registry) forget(e *list.Element) {
+	if m, ok := r.ends.Remove(e).(mark); ok {
+		delete(r.marks, m.key)
+	}
+	if len(r.marks) == 0 {
+		r.marks = map[sessionKey]struct{}{} // the old one keeps the room that it had
+	}
 }
 
 // takeIdle takes out the session that was used longest ago, of those that fit and serve nobody now.
@@ -263,16 +288,10 @@ func (r *registry) takeIdle(fits func(*session) bool) *session {
 	return nil
 }
 
+// remove takes a session out, and out of the counts.
 func (r *registry) remove(s *session) {
 	delete(r.byKey, s.key)
 	r.order.Remove(s.order)
-	if !s.ended {
-		r.discount(s)
-	}
-}
-
-// discount takes a session out of the counts.
-func (r *registry) discount(s *session) {
 	r.changed(-1)
 	if r.callers[s.caller]--; r.callers[s.caller] == 0 {
 		delete(r.callers, s.caller)
@@ -286,7 +305,7 @@ func (r *registry) admit(caller string) bool {
 		r.mu.Unlock()
 		return true
 	}
-	s := r.takeIdle(func(s *session) bool { return s.caller == caller && !s.ended })
+	s := r.takeIdle(func(s *session) bool { return s.caller == caller })
 	r.mu.Unlock()
 	if s != nil {
 		r.drop(s)
@@ -298,19 +317,31 @@ func (r *registry) admit(caller string) bool {
 // counts for nobody.
 func (r *registry) end(s *session) {
 	r.mu.Lock()
-	if !s.ended && r.byKey[s.key] == s {
-		r.discount(s)
-		r.order.MoveToBack(s.order)
+	known := r.byKey[s.key]
+	if known != nil {
+		r.remove(known)
 	}
-	s.ended = true
+	if _, ended := r.marks[s.key]; !ended {
+		r.marks[s.key] = struct{}{}
+		r.ends.PushBack(mark{s.key, time.Now()})
+	}
+	for r.order.Len()+r.ends.Len() > r.limits.TotalSessions && r.ends.Len() > 0 {
+		r.forget(r.ends.Front())
+	}
 	r.mu.Unlock()
 	r.drop(s)
+	if known != nil && known != s { // it fell out, and was entered again
+		r.drop(known)
+	}
 }
 
-// expire takes out what has been idle since before.
+// expire takes out what has been idle, or ended, since before.
 func (r *registry) expire(before time.Time) {
 	for {
 		r.mu.Lock()
+		for e := r.ends.Front(); e != nil && isBefore(e, before); e = r.ends.Front() {
+			r.forget(e)
+		}
 		s := r.takeIdle(func(s *session) bool { return s.used.Before(before) })
 		r.mu.Unlock()
 		if s == nil {
@@ -320,10 +351,16 @@ func (r *registry) expire(before time.Time) {
 	}
 }
 
+func isBefore(e *list.Element, t time.Time) bool {
+	m, ok := e.Value.(mark)
+	return ok && m.at.Before(t)
+}
+
+// count is how much there is in memory, marks included.
 func (r *registry) count() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.byKey)
+	return len(r.byKey) + len(r.marks)
 }
 
 // replaceStream ends the stream that the session had, and takes its place until the function it returns is called.

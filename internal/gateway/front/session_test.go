@@ -94,6 +94,51 @@ func TestTheMemoryOfSessionsIsBounded(t *testing.T) {
 	}
 }
 
+func TestOfAnEndedSessionAMarkIsLeftForAWhile(t *testing.T) {
+	t.Parallel()
+	r, dropped := registryOf(Limits{TotalSessions: 3})
+	for i := range 3 {
+		r.end(open(r, fmt.Sprint(i), "a"))
+	}
+	if len(r.byKey) != 0 || r.order.Len() != 0 || len(r.callers) != 0 || r.count() != 3 || len(*dropped) != 3 {
+		t.Errorf("kept are %d sessions of %d callers, and %d in all", len(r.byKey), len(r.callers), r.count())
+	}
+	open(r, "new", "a")
+	open(r, "newer", "a")
+	if canEnter(r, "2") {
+		t.Error("the newest mark went first")
+	}
+	if entered := canEnter(r, "0"); !entered || r.count() != 3 {
+		t.Errorf("the oldest mark made no room: %v, %d", entered, r.count())
+	}
+	r.expire(time.Now().Add(time.Hour))
+	if r.count() != 0 || r.ends.Len() != 0 {
+		t.Errorf("%d are remembered for ever", r.count())
+	}
+}
+
+// canEnter says whether a session can be entered, and leaves it.
+func canEnter(r *registry, id string) bool {
+	s := r.enter(keyOf(id), "a", passport{})
+	if s != nil {
+		r.leave(s)
+	}
+	return s != nil
+}
+
+func TestASessionThatFellOutAndWasEnteredAgainEndsToo(t *testing.T) {
+	t.Parallel()
+	r, dropped := registryOf(Limits{TotalSessions: 1})
+	old := open(r, "1", "a")
+	open(r, "2", "b")
+	open(r, "1", "a")
+	*dropped = nil
+	r.end(old)
+	if diff := cmp.Diff([]string{"a", "a"}, *dropped); diff != "" || len(r.byKey) != 0 || canEnter(r, "1") {
+		t.Errorf("%d are left, dropped -want +got:\n%s", len(r.byKey), diff)
+	}
+}
+
 func TestIdleSessionsExpireAndBusyOnesDoNot(t *testing.T) {
 	t.Parallel()
 	r, dropped := registryOf(Limits{})

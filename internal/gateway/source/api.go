@@ -13,10 +13,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
 const (
@@ -57,11 +58,6 @@ type api struct {
 	ca []byte
 }
 
-var (
-	namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?$`)
-	keyPattern  = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
-)
-
 func newAPI(c ConfigMap) (*api, error) {
 	if c.Namespace == "" {
 		namespace, err := readSmall(serviceAccountFolder + "namespace")
@@ -89,9 +85,9 @@ func newAPI(c ConfigMap) (*api, error) {
 	switch server, err := url.Parse(c.Server); {
 	case err != nil || server.Scheme != "https" || server.Host == "" || server.User != nil || strings.Trim(server.Path, "/") != "" || server.RawQuery != "":
 		return nil, fmt.Errorf("the API server's URL %q must be https://<host>:<port>", c.Server)
-	case !namePattern.MatchString(c.Namespace) || !namePattern.MatchString(c.Name):
+	case !table.IsConfigMapName(c.Namespace) || !table.IsConfigMapName(c.Name):
 		return nil, fmt.Errorf("%q in namespace %q cannot be the name of a ConfigMap", c.Name, c.Namespace)
-	case !keyPattern.MatchString(c.Key):
+	case !table.IsConfigMapKey(c.Key):
 		return nil, fmt.Errorf("%q cannot be a key of a ConfigMap", c.Key)
 	}
 	return &api{ConfigMap: c, url: strings.TrimRight(c.Server, "/") + "/api/v1/namespaces/" + c.Namespace + "/configmaps"}, nil
@@ -103,9 +99,11 @@ type object struct {
 		Name            string `json:"name"`
 		ResourceVersion string `json:"resourceVersion"`
 	} `json:"metadata"`
-	Data  map[string]string `json:"data"`
-	Items []object          `json:"items"`
-	Code  int               `json:"code"`
+	Data map[string]string `json:"data"`
+	// BinaryData is only read of what tables name, and never the table itself.
+	BinaryData map[string][]byte `json:"binaryData"`
+	Items      []object          `json:"items"`
+	Code       int               `json:"code"`
 }
 
 // contentOf is what a ConfigMap, or the lack of one (nil), says.
@@ -128,7 +126,7 @@ func (a *api) contentOf(o *object) *content {
 func (a *api) list(ctx context.Context) (*object, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
-	body, err := a.get(ctx, url.Values{})
+	body, err := a.ask(ctx, url.Values{})
 	if err != nil {
 		return nil, "", err
 	}
@@ -164,7 +162,7 @@ type event struct {
 // watch begins a watch.
 func (a *api) watch(ctx context.Context, version string) (*events, error) {
 	ctx, cancel := context.WithTimeout(ctx, watchTimeout+listTimeout)
-	body, err := a.get(ctx, url.Values{
+	body, err := a.ask(ctx, url.Values{
 		"watch": {"true"}, "allowWatchBookmarks": {"true"}, "resourceVersion": {version},
 		"timeoutSeconds": {strconv.Itoa(int(watchTimeout.Seconds()))},
 	})
@@ -196,8 +194,43 @@ func (e *events) next() (*event, error) {
 	return next, nil
 }
 
-// get asks for the one ConfigMap and returns the body of an answer that is 200.
-func (a *api) get(ctx context.Context, query url.Values) (io.ReadCloser, error) {
+// named returns a ConfigMap that the table names.
+func (a *api) named(ctx context.Context, name string) (*object, error) {
+	body, err := a.get(ctx, a.url+"/"+url.PathEscape(name), "get on ConfigMap "+a.Namespace+"/"+name)
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	o := new(object)
+	if err := json.NewDecoder(&meter{body, maxEvent}).Decode(o); err != nil {
+		return nil, fmt.Errorf("read the API server's ConfigMap: %w", err)
+	}
+	return o, nil
+}
+
+// ask asks for the one ConfigMap that holds the table.
+func (a *api) ask(ctx context.Context, query url.Values) (io.ReadCloser, error) {
+	query.Set("fieldSelector", "metadata.name="+a.Name)
+	return a.get(ctx, a.url+"?"+query.Encode(), "get, list and watch on ConfigMap "+a.Namespace+"/"+a.Name)
+}
+
+// Errors of the API server that are told apart.
+var (
+	errMissing   = errors.New("the API server does not have it (404)")
+	errForbidden = errors.New("the service account lacks a right (403)")
+)
+
+// refusal is a text of its own for an error that is told apart.
+type refusal struct {
+	text string
+	kind error
+}
+
+func (r *refusal) Error() string { return r.text }
+func (r *refusal) Unwrap() error { return r.kind }
+
+// get returns the body of an answer that is 200. The rights are those that it takes, for messages.
+func (a *api) get(ctx context.Context, address, rights string) (io.ReadCloser, error) {
 	if err := a.trust(); err != nil {
 		return nil, err
 	}
@@ -205,8 +238,7 @@ func (a *api) get(ctx context.Context, query url.Values) (io.ReadCloser, error) 
 	if err != nil {
 		return nil, fmt.Errorf("read the service account's token: %w", err)
 	}
-	query.Set("fieldSelector", "metadata.name="+a.Name)
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.url+"?"+query.Encode(), http.NoBody)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
 		return nil, fmt.Errorf("ask the API server: %w", err)
 	}
@@ -230,7 +262,9 @@ func (a *api) get(ctx context.Context, query url.Values) (io.ReadCloser, error) 
 	case http.StatusUnauthorized:
 		return nil, errors.New("the API server does not accept the service account's token (401)")
 	case http.StatusForbidden:
-		return nil, fmt.Errorf("the service account lacks get, list and watch on ConfigMap %s/%s (403)", a.Namespace, a.Name)
+		return nil, &refusal{"the service account lacks " + rights + " (403)", errForbidden}
+	case http.StatusNotFound:
+		return nil, errMissing
 	}
 	return nil, fmt.Errorf("the API server answers %d", response.StatusCode)
 }

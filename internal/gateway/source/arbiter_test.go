@@ -61,7 +61,7 @@ func TestTheDelayDoublesAndIsSpread(t *testing.T) {
 		low, high = append(low, delay(failures, 0)), append(high, delay(failures, 1))
 	}
 	const ms = time.Millisecond
-	want := []time.Duration{200 * ms, 400 * ms, 800 * ms, 1600 * ms, 3200 * ms, 6400 * ms, 12800 * ms, 15000 * ms, 15000 * ms, 15000 * ms}
+	want := []time.Duration{250 * ms, 500 * ms, 1000 * ms, 2000 * ms, 4000 * ms, 8000 * ms, 15000 * ms, 15000 * ms, 15000 * ms, 15000 * ms}
 	if diff := cmp.Diff(want, low); diff != "" {
 		t.Errorf("shortest (-want +got):\n%s", diff)
 	}

@@ -7,10 +7,12 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 )
 
 const (
-	minDelay = 200 * time.Millisecond
+	minDelay = 250 * time.Millisecond
 	maxDelay = 30 * time.Second
 	// settled is how long a watch must have lasted for the next one to begin without a growing delay.
 	settled = 10 * time.Second
@@ -60,7 +62,7 @@ func (w *watcher) run(ctx context.Context) {
 		if time.Since(start) >= settled {
 			failures = 0
 		}
-		wait(ctx, delay(failures, rand.Float64())) //nolint:gosec // spreads load, keeps no secret
+		backend.Pause(ctx, delay(failures, rand.Float64())) //nolint:gosec // spreads load, keeps no secret
 		failures++
 	}
 }
@@ -134,13 +136,4 @@ func delay(failures int, random float64) time.Duration {
 		whole = min(maxDelay, 2*minDelay<<failures)
 	}
 	return whole/2 + time.Duration(random*float64(whole/2))
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

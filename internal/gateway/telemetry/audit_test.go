@@ -18,7 +18,7 @@ func TestEachCallIsOneAuditLine(t *testing.T) {
 		var written bytes.Buffer
 		tel := New(Options{Audit: &written})
 		tel.SetCatalog(catalog())
-		_, span := tel.Start(t.Context(), CallInfo{
+		span := tel.Start(CallInfo{
 			Method: "tools/call", Tool: "search", Backend: "web", Version: "2025-11-25",
 			Carrier: Carrier{Traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 		})

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"testing"
 	"time"
-
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // The hot path has a budget of 120 allocations for a whole call, so the part of it that is spent here is held down.
@@ -28,7 +26,7 @@ func TestACallAllocatesLittle(t *testing.T) {
 		tel := New(Options{Audit: io.Discard})
 		tel.SetCatalog(catalog())
 		if tc.sampled {
-			sampled(t, tel)
+			exportAll(t, tel)
 		}
 		info := CallInfo{Method: "tools/call", Tool: "search", Backend: "web", Version: "2025-11-25", Carrier: tc.carrier}
 		got := testing.AllocsPerRun(1000, func() { call(t, tel, info, Outcome{Status: StatusOK, Principal: "jane"}) })
@@ -44,12 +42,11 @@ func (nobody) RoundTrip(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
-// sampled makes tel export every span to nobody.
-func sampled(tb testing.TB, tel *Telemetry) {
+// exportAll makes tel export every span to nobody.
+func exportAll(tb testing.TB, tel *Telemetry) {
 	tb.Helper()
 	to := &endpoint{url: "http://collector", headers: http.Header{}, timeout: time.Second, client: &http.Client{Transport: nobody{}}}
-	tel.traces.provider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(newExporter(to, nil, "", nil, tel.spansDropped)))
-	tel.traces.tracer = tel.traces.provider.Tracer("")
+	tel.traces.exporter, tel.traces.sampler = newExporter(to, nil, "", nil, tel.spansDropped), sampler{bound: all}
 	tb.Cleanup(func() {
 		if err := tel.Close(context.WithoutCancel(tb.Context())); err != nil {
 			tb.Error(err)
@@ -73,12 +70,12 @@ func BenchmarkCall(b *testing.B) {
 			tel := New(Options{Audit: bc.audit})
 			tel.SetCatalog(catalog())
 			if bc.sampled {
-				sampled(b, tel)
+				exportAll(b, tel)
 			}
 			info := CallInfo{Method: "tools/call", Tool: "search", Backend: "web", Version: "2025-11-25", Carrier: bc.carrier}
 			b.ReportAllocs()
 			for b.Loop() {
-				_, span := tel.Start(b.Context(), info)
+				span := tel.Start(info)
 				span.End(Outcome{Status: StatusOK, Principal: "jane"})
 			}
 		})

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/VictoriaMetrics/metrics"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 const (
@@ -26,8 +24,8 @@ const (
 	maxPatience = 30 * time.Second
 )
 
-// exporter is a span processor that sends spans over OTLP/HTTP (OpenTelemetry Protocol 1.x). The SDK's own exporter over HTTP
-// links gRPC into the binary, which doubles it, and the SDK's own batches do not tell what they drop.
+// exporter sends spans over OTLP/HTTP (OpenTelemetry Protocol 1.x). OpenTelemetry's own exporter over HTTP links gRPC into the
+// binary, which doubles it.
 type exporter struct {
 	to      *endpoint
 	log     *slog.Logger
@@ -45,35 +43,24 @@ type exporter struct {
 	failing       bool
 }
 
-var _ sdktrace.SpanProcessor = (*exporter)(nil)
-
-func newExporter(to *endpoint, r *resource.Resource, version string, log *slog.Logger, dropped *metrics.Counter) *exporter {
+func newExporter(to *endpoint, resource []attribute, version string, log *slog.Logger, dropped *metrics.Counter) *exporter {
 	ctx, abort := context.WithCancel(context.Background())
 	e := &exporter{
-		to: to, log: log, dropped: dropped, resource: encodeResource(r), scope: encodeScope(serviceName, version),
+		to: to, log: log, dropped: dropped, resource: encodeResource(resource), scope: encodeScope(serviceName, version),
 		queue: make(chan []byte, maxQueue), closing: make(chan struct{}), done: make(chan struct{}), ctx: ctx, abort: abort,
 	}
 	go e.work()
 	return e
 }
 
-// OnStart is part of sdktrace.SpanProcessor.
-func (*exporter) OnStart(context.Context, sdktrace.ReadWriteSpan) {}
-
-// OnEnd queues a span. It never waits.
-func (e *exporter) OnEnd(s sdktrace.ReadOnlySpan) {
-	if !s.SpanContext().IsSampled() {
-		return
-	}
+// add queues a span. It never waits.
+func (e *exporter) add(span []byte) {
 	select {
-	case e.queue <- encodeSpan(s):
+	case e.queue <- span:
 	default:
 		e.dropped.Inc()
 	}
 }
-
-// ForceFlush is part of sdktrace.SpanProcessor. Nothing here calls it.
-func (*exporter) ForceFlush(context.Context) error { return nil }
 
 // Shutdown sends what is queued, until ctx ends.
 func (e *exporter) Shutdown(ctx context.Context) error {

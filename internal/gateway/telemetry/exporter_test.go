@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	collectorv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	"google.golang.org/protobuf/proto"
 )
@@ -73,9 +72,8 @@ func exporting(t *testing.T, a *answers) (tel *Telemetry, logged *bytes.Buffer) 
 	logged = new(bytes.Buffer)
 	tel = New(Options{})
 	to := &endpoint{url: "http://collector", headers: http.Header{}, timeout: 10 * time.Second, client: &http.Client{Transport: a}}
-	e := newExporter(to, nil, "", slog.New(slog.NewTextHandler(logged, nil)), tel.spansDropped)
-	tel.traces.provider = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(e), sdktrace.WithSampler(sdktrace.AlwaysSample()))
-	tel.traces.tracer = tel.traces.provider.Tracer("")
+	tel.traces.exporter = newExporter(to, nil, "", slog.New(slog.NewTextHandler(logged, nil)), tel.spansDropped)
+	tel.traces.sampler = sampler{bound: all}
 	t.Cleanup(func() {
 		if err := tel.Close(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)

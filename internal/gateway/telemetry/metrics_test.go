@@ -30,11 +30,9 @@ func scrape(t *testing.T, tel *Telemetry, prefix string) []string {
 }
 
 // call makes a call that ends so.
-func call(t *testing.T, tel *Telemetry, info CallInfo, o Outcome) *Span {
+func call(t *testing.T, tel *Telemetry, info CallInfo, o Outcome) {
 	t.Helper()
-	_, span := tel.Start(t.Context(), info)
-	span.End(o)
-	return span
+	tel.Start(info).End(o)
 }
 
 func catalog() []Names {
@@ -134,7 +132,7 @@ func TestToolsThatAreGoneAreForgottenAndTheOthersCountOn(t *testing.T) {
 	search, fetch := CallInfo{Method: "tools/call", Backend: "web", Tool: "search"}, CallInfo{Method: "tools/call", Backend: "web", Tool: "fetch"}
 	call(t, tel, search, Outcome{Status: StatusOK})
 	call(t, tel, CallInfo{Method: "ping", Backend: "files"}, Outcome{Status: StatusOK})
-	_, running := tel.Start(t.Context(), fetch)
+	running := tel.Start(fetch)
 	tel.SetCatalog([]Names{{Backend: "web", Tools: []string{"search"}}})
 	running.End(Outcome{Status: StatusOK})
 	call(t, tel, search, Outcome{Status: StatusOK})
@@ -157,7 +155,7 @@ func TestEventsAreCounted(t *testing.T) {
 	tel.Rejected("body")
 	tel.ChildRestarted("child")
 	tel.TableRefused()
-	_, span := tel.Start(t.Context(), CallInfo{Method: "ping"})
+	span := tel.Start(CallInfo{Method: "ping"})
 
 	var got []string
 	for _, line := range scrape(t, tel, "mcp_gateway_") {

@@ -1,12 +1,8 @@
 package telemetry
 
 import (
-	"math"
+	"time"
 
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
@@ -28,64 +24,47 @@ func encodeRequest(resource, scope []byte, spans [][]byte) []byte {
 	return appendMessage(nil, 1, resourceSpans)
 }
 
-func encodeResource(r *resource.Resource) []byte {
-	return appendAttributes(nil, 1, r.Attributes())
-}
+func encodeResource(list []attribute) []byte { return appendAttributes(nil, 1, list) }
 
 func encodeScope(name, version string) []byte {
 	return appendString(appendString(nil, 1, name), 2, version)
 }
 
-func encodeSpan(s sdktrace.ReadOnlySpan) []byte {
-	sc, parent := s.SpanContext(), s.Parent()
-	traceID, spanID, parentID := sc.TraceID(), sc.SpanID(), parent.SpanID()
+// encodeSpan writes a span that has ended. Failure is the description of an error, empty for none.
+func encodeSpan(s *Span, list []attribute, failure string, end time.Time) []byte {
+	const kindServer, statusError = 2, 2
 	b := make([]byte, 0, 512)
-	b = appendMessage(b, 1, traceID[:])
-	b = appendMessage(b, 2, spanID[:])
-	b = appendString(b, 3, sc.TraceState().String())
-	if parent.IsValid() {
-		b = appendMessage(b, 4, parentID[:])
-	}
-	b = appendString(b, 5, s.Name())
-	b = appendVarint(b, 6, uint64(s.SpanKind())) //nolint:gosec // a small enum, equal in both
-	b = appendFixed64(b, 7, uint64(s.StartTime().UnixNano()))
-	b = appendFixed64(b, 8, uint64(s.EndTime().UnixNano()))
-	b = appendAttributes(b, 9, s.Attributes())
-	if dropped := s.DroppedAttributes(); dropped > 0 {
-		b = appendVarint(b, 10, uint64(dropped))
-	}
-	if status := s.Status(); status.Code == codes.Error {
-		const statusCodeError = 2
-		b = appendMessage(b, 15, appendVarint(appendString(nil, 2, status.Description), 3, statusCodeError))
-	}
-	flags := uint32(sc.TraceFlags()) | 0x100 // It is known whether the parent is remote, and
-	if parent.IsRemote() {
+	b = appendMessage(b, 1, s.own.trace[:])
+	b = appendMessage(b, 2, s.own.span[:])
+	b = appendString(b, 3, s.own.state)
+	flags := uint32(s.own.flags) | 0x100 // It is known whether the parent is remote, and
+	if s.parent.isValid() {
+		b = appendMessage(b, 4, s.parent.span[:])
 		flags |= 0x200 // it is.
+	}
+	b = appendString(b, 5, spanName(s.series))
+	b = appendVarint(b, 6, kindServer)
+	b = appendFixed64(b, 7, uint64(s.start.UnixNano()))
+	b = appendFixed64(b, 8, uint64(end.UnixNano()))
+	b = appendAttributes(b, 9, list)
+	if failure != "" {
+		b = appendMessage(b, 15, appendVarint(appendString(nil, 2, failure), 3, statusError))
 	}
 	b = protowire.AppendTag(b, 16, protowire.Fixed32Type)
 	return protowire.AppendFixed32(b, flags)
 }
 
-func appendAttributes(b []byte, field protowire.Number, list []attribute.KeyValue) []byte {
-	for _, a := range list {
-		pair := appendString(make([]byte, 0, 64), 1, string(a.Key))
-		b = appendMessage(b, field, appendMessage(pair, 2, encodeValue(a.Value)))
+func appendAttributes(b []byte, field protowire.Number, list []attribute) []byte {
+	for i := range list {
+		a := &list[i]
+		value := appendMessage(nil, 1, []byte(a.text))
+		if a.isNumber {
+			value = appendVarint(nil, 3, uint64(a.number)) //nolint:gosec // int64 is two's complement on the wire
+		}
+		pair := appendString(make([]byte, 0, 64), 1, a.key)
+		b = appendMessage(b, field, appendMessage(pair, 2, value))
 	}
 	return b
-}
-
-// encodeValue is an AnyValue. Lists, which only OTEL_RESOURCE_ATTRIBUTES could bring and does not, are written as text.
-func encodeValue(v attribute.Value) []byte {
-	switch v.Type() {
-	case attribute.BOOL:
-		return appendVarint(nil, 2, protowire.EncodeBool(v.AsBool()))
-	case attribute.INT64:
-		return appendVarint(nil, 3, uint64(v.AsInt64())) //nolint:gosec // int64 is two's complement on the wire
-	case attribute.FLOAT64:
-		return appendFixed64(nil, 4, math.Float64bits(v.AsFloat64()))
-	default:
-		return appendMessage(nil, 1, []byte(v.String()))
-	}
 }
 
 func appendMessage(b []byte, field protowire.Number, message []byte) []byte {

@@ -10,10 +10,6 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
-
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
 )
 
 // DefaultMaxNames is how many tool names are labels unless Options say otherwise.
@@ -123,24 +119,22 @@ type Span struct {
 	start   time.Time
 	carrier Carrier
 	traceID string
-	span    trace.Span // nil if traces are off
-	ended   atomic.Bool
+	// parent is the client's span, own this one: the client's if traces are off.
+	parent, own spanContext
+	ended       atomic.Bool
 }
 
-// Start begins a call; it must be ended with End. The context returned bears the span.
-func (t *Telemetry) Start(ctx context.Context, info CallInfo) (context.Context, *Span) {
+// Start begins a call; it must be ended with End.
+func (t *Telemetry) Start(info CallInfo) *Span {
 	s := &Span{t: t, info: info, series: t.find(&info), start: time.Now()}
 	t.inFlight.Add(1)
-	ctx, s.span = t.traces.start(ctx, s)
-	return ctx, s
+	t.traces.start(s)
+	return s
 }
 
 // Carrier is the trace context to send on to the backend: this span's, or the client's if traces are off. What of the client's
 // is not valid is left out, so the values fit into headers.
 func (s *Span) Carrier() Carrier { return s.carrier }
-
-// TraceID is the call's trace, 32 hexadecimal digits, for messages and logs; empty if it has none.
-func (s *Span) TraceID() string { return s.traceID }
 
 // End ends the call: it is counted, audited and its span exported. A second End does nothing.
 func (s *Span) End(o Outcome) {
@@ -156,33 +150,5 @@ func (s *Span) End(o Outcome) {
 	if s.t.audit != nil {
 		s.t.audit.write(s, &o, end.Sub(s.start))
 	}
-	if s.span != nil {
-		s.trace(&o)
-		s.span.End(trace.WithTimestamp(end))
-	}
-}
-
-// trace says in the span how the call ended.
-func (s *Span) trace(o *Outcome) {
-	if !s.span.IsRecording() {
-		return
-	}
-	attributes := make([]attribute.KeyValue, 0, 5)
-	attributes = append(attributes, attribute.Int64("mcp_gateway.request.size", o.RequestBytes),
-		attribute.Int64("mcp_gateway.response.size", o.ResponseBytes))
-	if o.SessionID != "" {
-		attributes = append(attributes, attribute.String("mcp.session.id", sanitize(o.SessionID, maxShort)))
-	}
-	if o.Code != 0 {
-		attributes = append(attributes, attribute.Int("rpc.response.status_code", o.Code))
-	}
-	if o.Status != StatusOK {
-		attributes = append(attributes, attribute.String("error.type", string(o.Status)))
-	}
-	s.span.SetAttributes(attributes...)
-	switch o.Status {
-	case StatusToolError, StatusError, StatusUnavailable:
-		s.span.SetStatus(codes.Error, string(o.Status))
-	default: // It went well, or it was for the client to do otherwise.
-	}
+	s.t.traces.end(s, &o, end)
 }

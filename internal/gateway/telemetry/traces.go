@@ -3,57 +3,32 @@ package telemetry
 import (
 	"cmp"
 	"context"
-	"errors"
+	"encoding/hex"
 	"log/slog"
+	"net/url"
 	"os"
+	"strings"
+	"time"
 
 	"github.com/VictoriaMetrics/metrics"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/propagation"
-	"go.opentelemetry.io/otel/sdk/resource"
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
-	"go.opentelemetry.io/otel/trace"
 )
 
 const serviceName = "mcp-gateway"
 
-// maxBaggage is what W3C Baggage asks every party to pass on, in bytes; more is left out.
-const maxBaggage = 8192
-
-// Carrier is a trace context as W3C Trace Context and W3C Baggage write it; empty where there is none.
-type Carrier struct{ Traceparent, Tracestate, Baggage string }
-
-// Get is for the propagator.
-func (c *Carrier) Get(key string) string {
-	switch key {
-	case "traceparent":
-		return c.Traceparent
-	case "tracestate":
-		return c.Tracestate
-	}
-	return ""
-}
-
-// Set is for the propagator.
-func (c *Carrier) Set(key, value string) {
-	switch key {
-	case "traceparent":
-		c.Traceparent = value
-	case "tracestate":
-		c.Tracestate = value
-	}
-}
-
-// Keys is for the propagator.
-func (*Carrier) Keys() []string { return []string{"traceparent", "tracestate"} }
-
-// traces makes spans and exports them, or passes on trace contexts only (provider nil). The variables of the OpenTelemetry
-// specification that it heeds are those that newEndpoint reads, OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER (otlp or none),
-// OTEL_SERVICE_NAME, OTEL_RESOURCE_ATTRIBUTES, and through the SDK OTEL_TRACES_SAMPLER, OTEL_TRACES_SAMPLER_ARG and the limits
-// of spans.
+// traces makes spans and exports them, or passes on trace contexts only (exporter nil). The variables of the OpenTelemetry
+// specification that it heeds are those that newEndpoint and newSampler read, OTEL_SDK_DISABLED, OTEL_TRACES_EXPORTER (otlp or
+// none), OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES. OpenTelemetry's own SDK is left out for its size: one span a call, with
+// attributes that are known beforehand, is all there is.
 type traces struct {
-	provider *sdktrace.TracerProvider
-	tracer   trace.Tracer
+	exporter *exporter
+	sampler  sampler
+}
+
+// attribute is a text, or a number.
+type attribute struct {
+	key, text string
+	number    int64
+	isNumber  bool
 }
 
 // newTraces never returns nil: with an error traces are off.
@@ -62,35 +37,79 @@ func newTraces(version string, log *slog.Logger, dropped *metrics.Counter) (*tra
 	if to == nil || err != nil {
 		return &traces{}, err
 	}
-	r, err := resource.New(context.Background(),
-		resource.WithAttributes(attribute.String("service.name", serviceName), attribute.String("service.version", version)),
-		resource.WithTelemetrySDK(), resource.WithFromEnv())
-	if err != nil && !errors.Is(err, resource.ErrPartialResource) {
+	sampler, err := newSampler(os.Getenv)
+	if err != nil {
 		return &traces{}, err
 	}
-	provider := sdktrace.NewTracerProvider(sdktrace.WithResource(r), sdktrace.WithSpanProcessor(newExporter(to, r, version, log, dropped)))
-	return &traces{provider: provider, tracer: provider.Tracer(serviceName, trace.WithInstrumentationVersion(version))}, nil
+	return &traces{exporter: newExporter(to, resourceOf(version, os.Getenv), version, log, dropped), sampler: sampler}, nil
+}
+
+// resourceOf says what sends spans. What the environment says of it wins; pairs that are none are passed over.
+func resourceOf(version string, getenv func(string) string) []attribute {
+	list := []attribute{
+		{key: "service.name", text: serviceName},
+		{key: "service.version", text: version},
+		{key: "telemetry.sdk.name", text: serviceName},
+		{key: "telemetry.sdk.language", text: "go"},
+		{key: "telemetry.sdk.version", text: version},
+	}
+	set := func(key, value string) {
+		for i := range list {
+			if list[i].key == key {
+				list[i].text = value
+				return
+			}
+		}
+		list = append(list, attribute{key: key, text: value})
+	}
+	for pair := range strings.SplitSeq(getenv("OTEL_RESOURCE_ATTRIBUTES"), ",") {
+		key, value, ok := strings.Cut(pair, "=")
+		key = strings.TrimSpace(key)
+		value, err := url.PathUnescape(strings.TrimSpace(value))
+		if ok && err == nil && key != "" {
+			set(key, value)
+		}
+	}
+	if name := strings.TrimSpace(getenv("OTEL_SERVICE_NAME")); name != "" {
+		set("service.name", name)
+	}
+	return list
 }
 
 // start begins a span for a call, child of the client's, and sets what the call passes on.
-func (t *traces) start(ctx context.Context, s *Span) (context.Context, trace.Span) {
-	var propagator propagation.TraceContext
+func (t *traces) start(s *Span) {
 	if s.info.Carrier.Traceparent != "" {
-		ctx = propagator.Extract(ctx, &s.info.Carrier)
+		s.parent = parseContext(&s.info.Carrier)
 	}
-	var span trace.Span
-	if t.provider != nil {
-		ctx, span = t.tracer.Start(ctx, spanName(s.series), trace.WithSpanKind(trace.SpanKindServer), trace.WithTimestamp(s.start),
-			trace.WithAttributes(attributes(s)...))
+	s.own = s.parent
+	if t.exporter != nil {
+		s.own = s.parent.child()
+		s.own.flags = 0
+		if t.sampler.samples(&s.parent, &s.own) {
+			s.own.flags = sampled
+		}
 	}
-	if sc := trace.SpanContextFromContext(ctx); sc.IsValid() {
-		s.traceID = sc.TraceID().String()
-		propagator.Inject(ctx, &s.carrier)
+	if s.own.isValid() {
+		s.traceID = hex.EncodeToString(s.own.trace[:])
+		s.carrier.Traceparent, s.carrier.Tracestate = s.own.traceparent(), s.own.state
 	}
 	if baggage := s.info.Carrier.Baggage; len(baggage) <= maxBaggage && isPlain(baggage) {
 		s.carrier.Baggage = baggage
 	}
-	return ctx, span
+}
+
+// end exports the span, if it is one to be exported.
+func (t *traces) end(s *Span, o *Outcome, at time.Time) {
+	if t.exporter == nil || s.own.flags&sampled == 0 {
+		return
+	}
+	failure := ""
+	switch o.Status {
+	case StatusToolError, StatusError, StatusUnavailable:
+		failure = string(o.Status)
+	default: // It went well, or it was for the client to do otherwise.
+	}
+	t.exporter.add(encodeSpan(s, attributes(s, o), failure, at))
 }
 
 // spanName follows OpenTelemetry's semantic conventions for MCP: "<method> <tool>". The names are few, as those of labels.
@@ -101,24 +120,37 @@ func spanName(s *series) string {
 	return s.method + " " + s.tool
 }
 
-// attributes are those that samplers see; the names are OpenTelemetry's, and mcp_gateway.* where it has none.
-func attributes(s *Span) []attribute.KeyValue {
-	list := make([]attribute.KeyValue, 0, 5)
-	list = append(list, attribute.String("mcp.method.name", sanitize(s.info.Method, maxShort)),
-		attribute.String("mcp.protocol.version", sanitize(cmp.Or(s.info.Version, "unknown"), maxShort)))
+// attributes are those of a span; the names are OpenTelemetry's, and mcp_gateway.* where it has none.
+func attributes(s *Span, o *Outcome) []attribute {
+	list := make([]attribute, 0, 10)
+	text := func(key, value string) { list = append(list, attribute{key: key, text: value}) }
+	number := func(key string, value int64) { list = append(list, attribute{key: key, number: value, isNumber: true}) }
+	text("mcp.method.name", sanitize(s.info.Method, maxShort))
+	text("mcp.protocol.version", sanitize(cmp.Or(s.info.Version, "unknown"), maxShort))
 	if s.info.Backend != "" {
-		list = append(list, attribute.String("mcp_gateway.backend", s.info.Backend))
+		text("mcp_gateway.backend", s.info.Backend)
 	}
 	if s.info.Tool != "" {
-		list = append(list, attribute.String("gen_ai.tool.name", sanitize(s.info.Tool, maxTool)),
-			attribute.String("gen_ai.operation.name", "execute_tool"))
+		text("gen_ai.tool.name", sanitize(s.info.Tool, maxTool))
+		text("gen_ai.operation.name", "execute_tool")
+	}
+	number("mcp_gateway.request.size", o.RequestBytes)
+	number("mcp_gateway.response.size", o.ResponseBytes)
+	if o.SessionID != "" {
+		text("mcp.session.id", sanitize(o.SessionID, maxShort))
+	}
+	if o.Code != 0 {
+		number("rpc.response.status_code", int64(o.Code))
+	}
+	if o.Status != StatusOK {
+		text("error.type", string(o.Status))
 	}
 	return list
 }
 
 func (t *traces) close(ctx context.Context) error {
-	if t.provider == nil {
+	if t.exporter == nil {
 		return nil
 	}
-	return t.provider.Shutdown(ctx)
+	return t.exporter.Shutdown(ctx)
 }

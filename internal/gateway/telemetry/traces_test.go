@@ -1,6 +1,7 @@
 package telemetry
 
 import (
+	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"go.opentelemetry.io/otel/trace"
 	collectorv1 "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonv1 "go.opentelemetry.io/proto/otlp/common/v1"
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -84,17 +84,17 @@ func TestACallIsASpanOfTheClientsTrace(t *testing.T) {
 	t.Setenv("OTEL_RESOURCE_ATTRIBUTES", "k8s.namespace.name=team-a")
 	tel := New(Options{Version: "v1.2.3"})
 	tel.SetCatalog(catalog())
-	ctx, span := tel.Start(t.Context(), CallInfo{
+	span := tel.Start(CallInfo{
 		Method: "tools/call", Tool: "search", Backend: "web", Version: "2026-07-28",
 		Carrier: Carrier{Traceparent: parent, Tracestate: "vendor=1", Baggage: "user=7"},
 	})
-	own := trace.SpanContextFromContext(ctx)
-	want := Carrier{Traceparent: "00-" + parentTrace + "-" + own.SpanID().String() + "-01", Tracestate: "vendor=1", Baggage: "user=7"}
+	own := span.own.span
+	want := Carrier{Traceparent: "00-" + parentTrace + "-" + hex.EncodeToString(own[:]) + "-01", Tracestate: "vendor=1", Baggage: "user=7"}
 	if diff := cmp.Diff(want, span.Carrier()); diff != "" {
 		t.Errorf("sent on (-want +got):\n%s", diff)
 	}
-	if span.TraceID() != parentTrace {
-		t.Errorf("the trace is %s", span.TraceID())
+	if own == [8]byte{} || span.traceID != parentTrace {
+		t.Errorf("the span is %x of the trace %s", own, span.traceID)
 	}
 	span.End(Outcome{Status: StatusToolError, RequestBytes: 5, ResponseBytes: 6, SessionID: "5f70", Principal: "jane"})
 	if err := tel.Close(t.Context()); err != nil {
@@ -114,8 +114,7 @@ func TestACallIsASpanOfTheClientsTrace(t *testing.T) {
 		t.Errorf("scope %v", scope.Scope)
 	}
 	exported := scope.Spans[0]
-	id := own.SpanID()
-	if string(exported.SpanId) != string(id[:]) || exported.EndTimeUnixNano < exported.StartTimeUnixNano || exported.StartTimeUnixNano == 0 {
+	if string(exported.SpanId) != string(own[:]) || exported.EndTimeUnixNano < exported.StartTimeUnixNano || exported.StartTimeUnixNano == 0 {
 		t.Errorf("span %v", exported)
 	}
 	wantAttributes := map[string]string{
@@ -190,7 +189,7 @@ func TestTheSamplerIsTheEnvironments(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
 	tel := New(Options{})
-	_, span := tel.Start(t.Context(), CallInfo{Method: "ping", Carrier: Carrier{Traceparent: parent}})
+	span := tel.Start(CallInfo{Method: "ping", Carrier: Carrier{Traceparent: parent}})
 	if got := span.Carrier().Traceparent; !strings.HasPrefix(got, "00-"+parentTrace+"-") || !strings.HasSuffix(got, "-00") {
 		t.Errorf("sent on is %s", got)
 	}
@@ -227,7 +226,7 @@ func TestWithoutAnEndpointTheClientsTraceIsPassedOn(t *testing.T) {
 		"too much baggage":    {Carrier{parent, "", strings.Repeat("a", 8193)}, Carrier{Traceparent: parent}},
 		"baggage that is not": {Carrier{parent, "", "a=ä"}, Carrier{Traceparent: parent}},
 	} {
-		_, span := tel.Start(t.Context(), CallInfo{Method: "ping", Carrier: tc.from})
+		span := tel.Start(CallInfo{Method: "ping", Carrier: tc.from})
 		span.End(Outcome{Status: StatusOK})
 		if diff := cmp.Diff(tc.want, span.Carrier()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

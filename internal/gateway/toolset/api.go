@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -26,10 +27,16 @@ type api struct {
 	client     *http.Client
 	credential interface{ Apply(h http.Header) error }
 
+	definitions Definitions
+
 	mu     sync.Mutex
 	loaded []*tool // nil until all files were read
 	broken []string
 	err    *backend.Error // of the last attempt
+	// final says that no further attempt can end otherwise.
+	final bool
+	// arrival is closed when what the last attempt failed for has come; nil if that is not known.
+	arrival <-chan struct{}
 }
 
 func newAPI(b *Backend, set *table.Toolset, o Options) (*api, error) {
@@ -37,26 +44,30 @@ func newAPI(b *Backend, set *table.Toolset, o Options) (*api, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%q is not an absolute http or https URL without user, query and fragment", b.config.URL)
 	}
-	return &api{Backend: b, set: set, base: u, client: newClient(b, u, o), credential: o.Credential}, nil
+	return &api{Backend: b, set: set, base: u, client: newClient(b, u, o), credential: o.Credential, definitions: o.Definitions}, nil
 }
 
-// tools reads the files, until that has worked once: their content cannot change.
+// tools reads the files, until that has worked once: their content cannot change. What a ConfigMap holds is fetched beside, not
+// by whoever calls.
 func (a *api) tools(context.Context) ([]*tool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.loaded != nil {
+	switch {
+	case a.loaded != nil:
 		return a.loaded, nil
+	case a.final:
+		return nil, a.err
 	}
 	operations := slices.Clone(a.set.HTTP)
 	for _, file := range a.set.Files {
-		more, why, err := readTools(file)
+		more, err := a.read(file)
 		if err != nil {
-			a.err = a.failure(classDefinition, false, "the file "+file.File+" "+why, err)
-			return nil, a.err
+			a.err = err
+			return nil, err
 		}
 		operations = append(operations, more...)
 	}
-	a.err = nil
+	a.err, a.arrival = nil, nil
 	a.loaded = make([]*tool, 0, len(operations))
 	for i := range operations {
 		a.add(&operations[i])
@@ -86,22 +97,67 @@ func (a *api) add(operation *table.HTTPTool) {
 	}
 }
 
-// readTools reads a file of tools. Why says what is wrong in words that are the same each time.
-func readTools(file table.ToolFile) (tools []table.HTTPTool, why string, err error) {
+// read returns the tools of a file. The caller holds the lock.
+func (a *api) read(file table.ToolFile) ([]table.HTTPTool, *backend.Error) {
+	var content []byte
+	var err error
+	name := "the file " + file.File
+	a.arrival = nil
+	switch {
+	case file.ConfigMap == "":
+		content, err = readFile(file)
+	case a.definitions == nil:
+		name, err = "the ConfigMap "+file.ConfigMap, errors.New("cannot be fetched here")
+	default:
+		name = "the ConfigMap " + file.ConfigMap
+		if content, err = a.definitions.Read(file); err != nil {
+			a.arrival = a.definitions.Arrival(file)
+		}
+	}
+	if err != nil {
+		return nil, a.failure(classDefinition, false, name+" "+err.Error(), errors.Unwrap(err))
+	}
+	tools, err := table.ParseTools(content)
+	if err != nil {
+		a.final = true // its digest says that no other content will come
+		failure := a.failure(classDefinition, false, name+" holds tools that are not valid", err)
+		failure.Told = name + ": " + err.Error()
+		return nil, failure
+	}
+	return tools, nil
+}
+
+// fileError says in stable words what is wrong with a file.
+type fileError struct {
+	why string
+	err error
+}
+
+func (e *fileError) Error() string { return e.why }
+func (e *fileError) Unwrap() error { return e.err }
+
+// readFile reads a mounted file.
+func readFile(file table.ToolFile) ([]byte, error) {
 	f, err := os.Open(file.File)
 	if err != nil {
-		return nil, "cannot be opened", err
+		return nil, &fileError{"cannot be opened", err}
 	}
 	defer f.Close()
 	content, err := io.ReadAll(io.LimitReader(f, table.MaxToolFileBytes+1))
 	if err != nil {
-		return nil, "cannot be read", err
+		return nil, &fileError{"cannot be read", err}
 	}
 	if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != file.SHA256 {
-		return nil, "has another SHA-256 than the table says", fmt.Errorf("it is %x", sum)
+		return nil, &fileError{"has another SHA-256 than the table says", fmt.Errorf("it is %x", sum)}
 	}
-	tools, err = table.ParseTools(content)
-	return tools, "holds tools that are not valid", err
+	return content, nil
+}
+
+// renewed is closed when a file that was missing has come.
+func (a *api) renewed() <-chan struct{} {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.arrival
 }
 
 func (a *api) check() error {

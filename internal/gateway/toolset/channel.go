@@ -11,9 +11,6 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
-// versionModern is the one protocol version spoken here.
-const versionModern = "2026-07-28"
-
 // channel answers requests of protocol version 2026-07-28.
 type channel struct{ *Backend }
 
@@ -53,7 +50,7 @@ func (c channel) Listen(context.Context, *backend.Call, backend.Sink) error {
 func (channel) Close(context.Context) error { return nil }
 
 func (b *Backend) discover() json.RawMessage {
-	out := []byte(`{"resultType":"complete","supportedVersions":["` + versionModern + `"],"ttlMs":0,"cacheScope":"private",` +
+	out := []byte(`{"resultType":"complete","supportedVersions":["` + wire.Version20260728 + `"],"ttlMs":0,"cacheScope":"private",` +
 		`"capabilities":{"tools":{}},"_meta":{"` + wire.MetaServerInfo + `":{"name":`)
 	out = append(out, wire.Quote(b.config.Name)...)
 	out = append(out, `,"version":`...)

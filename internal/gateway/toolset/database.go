@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	defaultInterval = 3 * time.Minute
+	defaultInterval = 5 * time.Minute
 	// checkTime bounds one check, failureMemory is how long one that failed answers for the next.
 	checkTime     = 15 * time.Second
 	failureMemory = time.Second
@@ -137,6 +137,9 @@ func (d *database) check() error {
 	defer d.mu.Unlock()
 	return d.err
 }
+
+// renewed says nothing: a database is asked again in time.
+func (*database) renewed() <-chan struct{} { return nil }
 
 func (d *database) forget() {
 	d.mu.Lock()

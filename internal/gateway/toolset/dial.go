@@ -11,16 +11,15 @@ import (
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
 const (
-	connectTimeout   = 5 * time.Second
-	handshakeTimeout = 5 * time.Second
+	connectTimeout = 5 * time.Second
 	// idleConn is how long an unused connection is kept: less than what the usual servers do.
-	idleConn = 4 * time.Second
-	// maxHeaderBytes bounds the headers of a response.
-	maxHeaderBytes = 64 << 10
+	idleConn           = 4 * time.Second
+	defaultHeaderBytes = 64 << 10
 )
 
 // dialFunc makes a connection.
@@ -54,14 +53,6 @@ func only(target string, dial dialFunc) dialFunc {
 	}
 }
 
-// guardFor admits public addresses, or with allowPrivate those of a cluster too.
-func guardFor(allowPrivate bool) mcp.Guard {
-	if allowPrivate {
-		return mcp.Guard{Allow: mcp.AllowCluster}
-	}
-	return mcp.Guard{Allow: mcp.AllowPublic}
-}
-
 // dialError is the error of a connection that was not made: nothing was sent.
 type dialError struct{ err error }
 
@@ -81,7 +72,7 @@ func newClient(b *Backend, base *url.URL, o Options) *http.Client {
 	if port == "" {
 		port = map[string]string{"http": "80", "https": "443"}[base.Scheme]
 	}
-	dial := only(net.JoinHostPort(base.Hostname(), port), newDial(guardFor(b.config.AllowPrivate), o.Dial))
+	dial := only(net.JoinHostPort(base.Hostname(), port), newDial(mcp.GuardFor(b.config.AllowPrivate), o.Dial))
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true) // by ALPN, so over TLS only
@@ -94,7 +85,7 @@ func newClient(b *Backend, base *url.URL, o Options) *http.Client {
 			Protocols:              protocols,
 			HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 			DisableCompression:     true,
-			MaxResponseHeaderBytes: maxHeaderBytes,
+			MaxResponseHeaderBytes: o.HeaderBytes,
 			MaxIdleConnsPerHost:    64,
 			IdleConnTimeout:        idleConn,
 		},
@@ -112,11 +103,8 @@ func dialTLS(ctx context.Context, dial dialFunc, tlsConfig func() (*tls.Config, 
 	if err != nil {
 		return nil, err
 	}
-	conn := tls.Client(plain, config)
-	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
-	defer cancel()
-	if err := conn.HandshakeContext(ctx); err != nil {
-		_ = plain.Close() // the handshake's error says more
+	conn, err := certs.Handshake(ctx, plain, config, certs.HandshakeTimeout)
+	if err != nil {
 		return nil, &tlsError{err}
 	}
 	return conn, nil

@@ -3,10 +3,13 @@ package toolset
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
@@ -55,7 +58,26 @@ func (d *database) unfit(ctx context.Context, err error) error {
 	if !ok || isOutage(state) || ctx.Err() != nil {
 		return d.pool.unconnected(ctx, err)
 	}
-	return d.failure(classStatement, false, "the database refuses the statement: "+explain(err), err)
+	failure := d.failure(classStatement, false, "the database refuses the statement: "+explain(err), err)
+	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
+		failure.Told = quote(said)
+	}
+	if password, err := d.pool.password(); err != nil || password != "" && strings.Contains(failure.Told+failure.Error(), password) {
+		failure.Told, failure.Err = "", errors.New(failure.Detail) // nobody is told what repeats the password
+	}
+	return failure
+}
+
+// quote is what the database said of the statement. No argument is bound in a check, so none can be in it.
+func quote(said *pgconn.PgError) string {
+	out := "SQLSTATE " + said.Code + ": " + said.Message
+	if said.Position > 0 {
+		out += fmt.Sprintf(", at character %d of the statement", said.Position)
+	}
+	if said.Hint != "" {
+		out += " (" + said.Hint + ")"
+	}
+	return out
 }
 
 func (d *database) prepare(ctx context.Context, c *connection) (*plan, error) {

@@ -99,6 +99,45 @@ func TestAWrongStatementIsToldBeforeItIsCalled(t *testing.T) {
 	}
 }
 
+func TestWhoRunsTheGatewayIsToldWhatTheDatabaseSays(t *testing.T) {
+	r := newRole(t, `SELECT 1`)
+	for name, tc := range map[string]struct{ statement, want string }{
+		"a table of no kind": {
+			"SELECT * FROM nothing", `SQLSTATE 42P01: relation "nothing" does not exist, at character 15 of the statement`,
+		},
+		"a hint": {
+			"SELECT lenth('a')", "SQLSTATE 42883: function lenth(unknown) does not exist, at character 8 of the statement " +
+				"(No function matches the given name and argument types. You might need to add explicit type casts.)",
+		},
+		"what repeats the password": {"SELECT '" + canary + "'::int", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := r.open(r.statement(tc.statement)).Describe(testContext(t))
+			failure, ok := errors.AsType[*backend.Error](err)
+			if !ok || failure.Class != classStatement || failure.Told != tc.want || strings.Contains(failure.Error(), canary) {
+				t.Errorf("got %v, told %q\nwant told %q", err, failure.Told, tc.want)
+			}
+		})
+	}
+}
+
+func TestADatabaseMayWantACertificateInPlaceOfAPassword(t *testing.T) {
+	r := newRole(t, `SELECT 1`)
+	r.admin(t, "CREATE ROLE "+certified+" LOGIN")
+	tool := r.statement("SELECT current_user AS who")
+	tool.User, tool.PasswordFile = certified, ""
+	own := func(b *table.Backend) {
+		b.ClientCertificate = &table.ClientCertificate{CertFile: r.path("client.crt"), KeyFile: r.path("client.key")}
+	}
+	if got := call(t, r.open(tool, own), "ask", `{}`); string(got.Structured) != `{"rows":[{"who":"certified"}]}` {
+		t.Errorf("answered %s", got.text())
+	}
+	_, err := r.open(tool).Describe(testContext(t))
+	if failure, ok := errors.AsType[*backend.Error](err); !ok || failure.Class != classUnauthorized {
+		t.Errorf("without it: %v", err)
+	}
+}
+
 func TestAStatementThatBecomesRightIsOffered(t *testing.T) {
 	r := newRole(t, `SELECT 1`)
 	b := r.open(r.statement("SELECT n FROM " + r.name + ".later"))

@@ -17,6 +17,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn/ctxwatch"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
@@ -55,7 +56,7 @@ type pool struct {
 }
 
 func newPool(b *Backend, config *table.PostgresTool, o Options) *pool {
-	guard := guardFor(b.config.AllowPrivate)
+	guard := mcp.GuardFor(b.config.AllowPrivate)
 	if config.TLS == table.TLSDisable {
 		guard.Allow = func(a netip.Addr) bool { return mcp.AllowCluster(a) && !mcp.AllowPublic(a) }
 	}
@@ -162,7 +163,7 @@ func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	if config.TLSConfig, err = p.tlsConfig(); err != nil {
 		return nil, &tlsError{err}
 	}
-	config.ConnectTimeout = connectTimeout + handshakeTimeout
+	config.ConnectTimeout = connectTimeout + certs.HandshakeTimeout
 	config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil } // Dial resolves
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return p.dial(ctx, network, address)

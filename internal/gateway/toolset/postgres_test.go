@@ -108,6 +108,9 @@ func (s *server) prepare() error {
 		"-E", "UTF8", "--locale=C", "--no-sync").CombinedOutput(); err != nil {
 		return fmt.Errorf("initdb: %w: %s", err, out)
 	}
+	if err := s.demandCertificate(); err != nil {
+		return err
+	}
 	return s.certificate()
 }
 
@@ -137,7 +140,12 @@ func (s *server) certificate() error {
 	if err != nil {
 		return err
 	}
+	client, clientKey, err := issue(template, key)
+	if err != nil {
+		return err
+	}
 	files := map[string][]byte{
+		"client.crt": client, "client.key": clientKey,
 		"server.crt": pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		"server.key": pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
 	}
@@ -154,6 +162,39 @@ func (s *server) certificate() error {
 	return nil
 }
 
+// certified is the role that logs in by a certificate alone.
+const certified = "certified"
+
+// issue makes a certificate for it, and its key.
+func issue(ca *x509.Certificate, caKey *ecdsa.PrivateKey) (certificate, key []byte, err error) {
+	own, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: certified}, NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, ca, &own.PublicKey, caKey)
+	if err != nil {
+		return nil, nil, err
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(own)
+	if err != nil {
+		return nil, nil, err
+	}
+	certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), nil
+}
+
+// demandCertificate lets that role in by its certificate alone.
+func (s *server) demandCertificate() error {
+	rules, err := os.ReadFile(s.path("data/pg_hba.conf"))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(s.path("data/pg_hba.conf"), append([]byte("hostssl all "+certified+" all cert\n"), rules...), 0o600)
+}
+
 func (s *server) start() error {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -168,7 +209,8 @@ func (s *server) start() error {
 		return err
 	}
 	s.process = s.command("postgres", "-D", s.path("data"), "-p", strconv.Itoa(s.port), "-k", "", "-c", "listen_addresses=localhost", "-F",
-		"-c", "ssl=on", "-c", "ssl_cert_file="+s.path("server.crt"), "-c", "ssl_key_file="+s.path("server.key"), "-c", "shared_buffers=16MB",
+		"-c", "ssl=on", "-c", "ssl_cert_file="+s.path("server.crt"), "-c", "ssl_key_file="+s.path("server.key"),
+		"-c", "ssl_ca_file="+s.path("server.crt"), "-c", "shared_buffers=16MB",
 		"-c", "lc_messages=C", "-c", "DateStyle=SQL,DMY", "-c", "TimeZone=Asia/Tokyo")
 	said, err := s.process.StderrPipe()
 	if err != nil {

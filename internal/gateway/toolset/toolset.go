@@ -19,6 +19,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
 	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // Options are what a Backend is made with besides its entry in the table. All may be left out.
@@ -30,13 +31,25 @@ type Options struct {
 	// Credential is sent with every HTTP request; default none.
 	Credential interface{ Apply(h http.Header) error }
 	// TLS is the configuration for the next connection, the caller's to change; default trusts the CAFile of the table's entry,
-	// or without one the system's roots.
+	// or without one the system's roots, and shows the entry's ClientCertificate.
 	TLS func() (*tls.Config, error)
 	// Dial makes the connections, to the host and port of the table's entry only. Default a dialer that refuses the addresses
 	// that the entry does not allow, after resolution.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// CheckInterval is how long the verdict on a statement is believed. Default 3 min.
+	// Definitions has the content of the files that are in ConfigMaps; default nobody, so that such files are a failure.
+	Definitions Definitions
+	// HeaderBytes bounds the header of an API's response. Default 64 KiB.
+	HeaderBytes int64
+	// CheckInterval is how long the verdict on a statement is believed. Default 5 min.
 	CheckInterval time.Duration
+}
+
+// Definitions are contents that are fetched beside the calls.
+type Definitions interface {
+	// Read returns a file's content. The error is a stable sentence that the name of the ConfigMap is put before.
+	Read(file table.ToolFile) ([]byte, error)
+	// Arrival is closed when the file can be read.
+	Arrival(file table.ToolFile) <-chan struct{}
 }
 
 // defaultTimeout bounds a call whose entry says nothing.
@@ -59,12 +72,18 @@ type source interface {
 	call(ctx context.Context, t *tool, args arguments) (*result, error)
 	// check is what is known of the source's health, without asking anybody.
 	check() error
+	// renewed is closed when the failure of tools may be over; nil says nothing.
+	renewed() <-chan struct{}
 	// forget has the next tools look again.
 	forget()
 	close(ctx context.Context)
 }
 
-var _ backend.Backend = (*Backend)(nil)
+var (
+	_ backend.Backend = (*Backend)(nil)
+	_ backend.Renewer = (*Backend)(nil)
+	_ backend.Checker = (*Backend)(nil)
+)
 
 // New makes a Backend of an entry that has a valid Toolset. It neither dials nor reads files: what is wrong there is told by
 // Describe.
@@ -80,7 +99,10 @@ func New(config table.Backend, options Options) (*Backend, error) {
 		options.Version = "dev"
 	}
 	if options.TLS == nil {
-		options.TLS = certs.NewClient(config.CAFile).Config
+		options.TLS = certs.NewClient(config.CAFile, config.ClientCertificate).Config
+	}
+	if options.HeaderBytes == 0 {
+		options.HeaderBytes = defaultHeaderBytes
 	}
 	b := &Backend{
 		config: config, version: options.Version, log: options.Logger.With("backend", config.Name),
@@ -102,8 +124,11 @@ func New(config table.Backend, options Options) (*Backend, error) {
 
 // Check says what is wrong with the toolset, as far as it is known: a database that refuses the statement, a file that is not as
 // expected, tools that are not offered since their schema cannot be used. The error is a *backend.Error whose Detail is a stable
-// sentence, without a word of a server's. Nil is also for a toolset that was not looked at yet.
+// sentence, without a word of a server's, which only its Told may have. Nil is also for a toolset that was not looked at yet.
 func (b *Backend) Check() error { return b.source.check() }
+
+// Renewed is closed when a file that Describe failed for can be read; nil if there is none.
+func (b *Backend) Renewed() <-chan struct{} { return b.source.renewed() }
 
 // Describe says what the gateway offers here. A database is asked whether it takes the statement, at first and then whenever the
 // last answer is older than Options.CheckInterval.
@@ -111,7 +136,7 @@ func (b *Backend) Describe(ctx context.Context) (*backend.Description, error) {
 	if _, err := b.source.tools(ctx); err != nil {
 		return nil, err
 	}
-	return &backend.Description{Modern: true, Versions: []string{versionModern}, Discover: b.discover()}, nil
+	return &backend.Description{Modern: true, Versions: []string{wire.Version20260728}, Discover: b.discover()}, nil
 }
 
 // Forget has the next Describe look again.

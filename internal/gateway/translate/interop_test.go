@@ -83,7 +83,7 @@ func (b *bridge) answer(ctx context.Context, m *wire.Message) *wire.Message {
 		b.mu.Lock()
 		b.self = backend.Client{Capabilities: m.Param("capabilities"), Info: m.Param("clientInfo")}
 		b.mu.Unlock()
-		discover := ToModern(wire.NewRequest(m.ID, "server/discover", nil), b.self, Version20260728, "")
+		discover := ToModern(wire.NewRequest(m.ID, "server/discover", nil), b.self, wire.Version20260728, "")
 		result := b.whole(b.post(ctx, discover))
 		return wire.NewResult(m.ID, b.note("initialize.result", result, ReadDiscover(result).Across(Carries{Logging: true}).Initialize(version)))
 	case "server/discover":
@@ -127,7 +127,7 @@ func (b *bridge) post(ctx context.Context, m *wire.Message) *http.Response {
 	if b.client == backend.Legacy {
 		m.Headers(r.Header)
 	} else if m.Method != "initialize" {
-		r.Header.Set("Mcp-Protocol-Version", Version20251125)
+		r.Header.Set("Mcp-Protocol-Version", wire.Version20251125)
 		r.Header.Set("Mcp-Session-Id", b.session)
 	}
 	response, err := http.DefaultClient.Do(r)
@@ -144,7 +144,7 @@ func (b *bridge) forward(ctx context.Context, w http.ResponseWriter, m *wire.Mes
 	b.mu.Unlock()
 	translated := ToLegacy(m)
 	if b.client == backend.Legacy {
-		translated = ToModern(m, self, Version20260728, level)
+		translated = ToModern(m, self, wire.Version20260728, level)
 	} else {
 		level, _ = wire.String(m.MetaField(wire.MetaLogLevel))
 	}
@@ -257,7 +257,7 @@ func connect(t *testing.T, client backend.Era) (*mcp.ClientSession, *bridge, *ev
 			return &mcp.ElicitResult{Action: "accept"}, nil
 		},
 	})
-	version := map[backend.Era]string{backend.Legacy: Version20251125, backend.Modern: Version20260728}[client]
+	version := map[backend.Era]string{backend.Legacy: wire.Version20251125, backend.Modern: wire.Version20260728}[client]
 	session, err := c.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: front.URL, DisableStandaloneSSE: true},
 		&mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
@@ -323,7 +323,7 @@ func exercise(t *testing.T, session *mcp.ClientSession, seen *events, version st
 	}
 	params := &mcp.CallToolParams{Name: "echo", Arguments: map[string]any{"text": "ä"}}
 	params.SetMeta(mcp.Meta{"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"})
-	if version == Version20260728 {
+	if version == wire.Version20260728 {
 		params.Meta[wire.MetaLogLevel] = "warning"
 	}
 	params.SetProgressToken("p1")

@@ -26,7 +26,7 @@ func TestARealServerUnderstandsASubscription(t *testing.T) {
 	id := json.RawMessage(`"sub"`)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	response := b.post(ctx, Filter{Tools: true, URIs: []string{"test://r"}}.Listen(id, backend.Client{}, Version20260728))
+	response := b.post(ctx, Filter{Tools: true, URIs: []string{"test://r"}}.Listen(id, backend.Client{}, wire.Version20260728))
 	defer response.Body.Close()
 	events := wire.NewEventReader(response.Body, 1<<20)
 	for _, step := range []struct {
@@ -94,12 +94,12 @@ func BenchmarkToModern(b *testing.B) {
 	client := backend.Client{Capabilities: json.RawMessage(`{"roots":{},"elicitation":{}}`), Info: json.RawMessage(`{"name":"n","version":"1"}`)}
 	b.ReportAllocs()
 	for b.Loop() {
-		ToModern(m, client, Version20260728, "")
+		ToModern(m, client, wire.Version20260728, "")
 	}
 }
 
 func BenchmarkToLegacy(b *testing.B) {
-	m := ToModern(parse(b, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`), backend.Client{}, Version20260728, "")
+	m := ToModern(parse(b, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo"}}`), backend.Client{}, wire.Version20260728, "")
 	b.ReportAllocs()
 	for b.Loop() {
 		ToLegacy(m)

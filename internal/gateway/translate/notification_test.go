@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 func TestLogMessagesAreLetThroughFromTheLevelAskedFor(t *testing.T) {
@@ -71,7 +72,7 @@ func TestASubscriptionIsReadAndWrittenAlike(t *testing.T) {
 		t.Errorf("filter (-want +got):\n%s", diff)
 	}
 	client := backend.Client{Info: json.RawMessage(`{"name":"n"}`)}
-	wantJSON(t, "request to a backend", f.Listen(json.RawMessage(`"s"`), client, Version20260728).Raw,
+	wantJSON(t, "request to a backend", f.Listen(json.RawMessage(`"s"`), client, wire.Version20260728).Raw,
 		`{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true,"resourcesListChanged":true,
 		"resourceSubscriptions":["a:b","file:///ä"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",
 		"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"n"}}}}`)

@@ -87,7 +87,7 @@ func (o Offer) Initialize(clientVersion string) json.RawMessage {
 // Discover is the offer as the result of server/discover. A client must not share it: what it is shown may depend on who it is.
 func (o Offer) Discover() json.RawMessage {
 	out := []byte(`{"resultType":"complete","supportedVersions":[`)
-	for i, version := range Versions() {
+	for i, version := range wire.Versions() {
 		if i > 0 {
 			out = append(out, ',')
 		}

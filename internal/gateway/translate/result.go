@@ -31,5 +31,5 @@ const resourcesRead = "resources/read"
 // CannotCarry is the answer in place of a result that asks a legacy client for input.
 func CannotCarry(id json.RawMessage) *wire.Message {
 	return wire.NewError(id, wire.CodeInternal,
-		"the server asks for input, which takes a client of protocol version "+Version20260728+"; nothing was completed", nil)
+		"the server asks for input, which takes a client of protocol version "+wire.Version20260728+"; nothing was completed", nil)
 }

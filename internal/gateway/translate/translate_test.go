@@ -159,7 +159,7 @@ func TestALegacyRequestSaysInMetaWhatItsSessionSaid(t *testing.T) {
 				"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}`,
 		},
 	} {
-		wantJSON(t, name, ToModern(parse(t, tc.in), tc.client, Version20260728, tc.level).Raw, tc.want)
+		wantJSON(t, name, ToModern(parse(t, tc.in), tc.client, wire.Version20260728, tc.level).Raw, tc.want)
 	}
 }
 
@@ -167,7 +167,7 @@ func TestWhatIsUnknownInARequestSurvivesByteForByte(t *testing.T) {
 	t.Parallel()
 	const odd = `"name":"a" , "arguments" : {"n":1.0e2,"s":"\u00e4\/"}, "vendor/x":[ {} ]`
 	legacy := `{ "vendor":1, "jsonrpc":"2.0", "id":"\u0031","method":"tools/call","params":{` + odd + `,"_meta":{"traceparent":"00-1"}}}`
-	modern := ToModern(parse(t, legacy), backend.Client{}, Version20260728, "")
+	modern := ToModern(parse(t, legacy), backend.Client{}, wire.Version20260728, "")
 	if !bytes.Contains(modern.Raw, []byte(odd)) || !bytes.Contains(modern.Raw, []byte(`"traceparent":"00-1"`)) {
 		t.Errorf("to modern: %s", modern.Raw)
 	}

@@ -12,26 +12,15 @@ import (
 	"slices"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
-const (
-	// Version20260728 is the one version of the modern era.
-	Version20260728 = "2026-07-28"
-	// Version20251125 is the newest version of the legacy era.
-	Version20251125 = "2025-11-25"
-)
-
-// Versions returns the protocol versions the gateway speaks with clients, newest first.
-func Versions() []string {
-	return []string{Version20260728, Version20251125, "2025-06-18", "2025-03-26", "2024-11-05"}
-}
-
-// EraOf returns the era of a protocol version, and false for a version that is not in [Versions].
+// EraOf returns the era of a protocol version, and false for a version that is not in [wire.Versions].
 func EraOf(version string) (backend.Era, bool) {
-	if !slices.Contains(Versions(), version) {
+	if !slices.Contains(wire.Versions(), version) {
 		return backend.Legacy, false
 	}
-	if version >= Version20260728 {
+	if version >= wire.Version20260728 {
 		return backend.Modern, true
 	}
 	return backend.Legacy, true
@@ -43,5 +32,5 @@ func Negotiate(clientVersion string) string {
 	if era, known := EraOf(clientVersion); known && era == backend.Legacy {
 		return clientVersion
 	}
-	return Version20251125
+	return wire.Version20251125
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // canned is a server that allocates nothing for a request, so that what is measured in its process is the client. It
@@ -84,7 +85,7 @@ func (fixedCredential) Apply(h http.Header) error {
 // ways are the channels whose calls are measured, without a server that could open them.
 func ways(b *Backend) map[string]backend.Channel {
 	legacy := &session{Backend: b, to: b.targetAt("")}
-	legacy.to.session, legacy.to.version = "session", versionLegacy
+	legacy.to.session, legacy.to.version = "session", wire.Version20251125
 	return map[string]backend.Channel{"legacy": legacy, "modern": b.modern()}
 }
 

@@ -147,12 +147,12 @@ func (b *Backend) findOut(ctx context.Context, running chan struct{}) {
 func (b *Backend) find(ctx context.Context) (*description, error) {
 	d := &description{}
 	var err error
-	if b.config.Transport != table.TransportSSE && b.config.ProtocolVersion != versionLegacy {
+	if b.config.Transport != table.TransportSSE && b.config.ProtocolVersion != wire.Version20251125 {
 		if err = b.findModern(ctx, d); isBeyondVersions(err) {
 			return nil, err
 		}
 	}
-	if b.config.ProtocolVersion != versionModern {
+	if b.config.ProtocolVersion != wire.Version20260728 {
 		err = b.findLegacy(ctx, d)
 	}
 	if !d.Legacy && !d.Modern {
@@ -180,7 +180,7 @@ func (b *Backend) findModern(ctx context.Context, d *description) error {
 	ctx, cancel := context.WithTimeout(ctx, b.limits.Describe*2/5)
 	defer cancel()
 	m := wire.NewRequest(json.RawMessage(`"gateway-discover"`), "server/discover", slices.Concat(
-		[]byte(`{"_meta":{"`+wire.MetaProtocolVersion+`":"`+versionModern+`","`+wire.MetaClientCapabilities+`":{},"`+wire.MetaClientInfo+`":`),
+		[]byte(`{"_meta":{"`+wire.MetaProtocolVersion+`":"`+wire.Version20260728+`","`+wire.MetaClientCapabilities+`":{},"`+wire.MetaClientInfo+`":`),
 		b.info(), []byte(`}}`)))
 	channel := b.modern()
 	answer, id, err := b.ask(ctx, channel.request(&backend.Call{Message: m}), m, false)
@@ -193,8 +193,8 @@ func (b *Backend) findModern(ctx context.Context, d *description) error {
 		return err
 	}
 	d.list(wire.Field(answer.Result, "supportedVersions"))
-	if !slices.Contains(d.Versions, versionModern) {
-		return b.failure(classNotMCP, true, errors.New("it does not speak protocol version "+versionModern))
+	if !slices.Contains(d.Versions, wire.Version20260728) {
+		return b.failure(classNotMCP, true, errors.New("it does not speak protocol version "+wire.Version20260728))
 	}
 	d.Modern, d.Discover = true, answer.Result
 	return nil

@@ -226,6 +226,27 @@ func TestWhatIsKnownOfAServerStandsWhileItCannotBeReached(t *testing.T) {
 	}
 }
 
+func TestAGuardedServerIsNotDialledWhereItMustNotBe(t *testing.T) {
+	for name, tt := range map[string]struct {
+		url          string
+		allowPrivate bool
+	}{
+		"the gateway's own ports":            {"http://127.0.0.1:1/mcp", true},
+		"by a name":                          {"http://localhost:1/mcp", true},
+		"metadata":                           {"http://169.254.169.254/mcp", true},
+		"inside, when only outside is asked": {"http://10.0.0.1/mcp", false},
+		"inside, written as IPv6":            {"http://[::ffff:10.0.0.1]/mcp", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := open(t, tt.url, func(config *table.Backend, _ *Options) { config.Guarded, config.AllowPrivate = true, tt.allowPrivate })
+			_, err := b.Describe(testContext(t))
+			if failure := classOf(t, err); failure.Class != "Denied" || failure.Sent {
+				t.Errorf("class %q, sent %t: %v", failure.Class, failure.Sent, err)
+			}
+		})
+	}
+}
+
 func TestAServerThatIsDownIsNotAskedByEverybody(t *testing.T) {
 	var dials atomic.Int64
 	b := open(t, "http://192.0.2.1/mcp", func(_ *table.Backend, o *Options) {

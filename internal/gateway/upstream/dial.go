@@ -2,12 +2,14 @@ package upstream
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
 // newTransport makes the one transport of a backend. It knows no proxy, asks for no compression, and has nobody's connections
@@ -100,6 +102,9 @@ func (d *dialer) remember(address string, err error) error {
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
 		failure.class = classDNS
 	}
+	if errors.Is(err, mcp.ErrAddressDenied) {
+		failure.class = classDenied
+	}
 	if errors.Is(err, context.Canceled) {
 		return failure // by the caller: it says nothing of the address
 	}
@@ -126,11 +131,8 @@ func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	conn := tls.Client(plain, config)
-	ctx, cancel := context.WithTimeout(ctx, d.limits.Handshake)
-	defer cancel()
-	if err := conn.HandshakeContext(ctx); err != nil {
-		_ = plain.Close() // the handshake's error says more
+	conn, err := certs.Handshake(ctx, plain, config, d.limits.Handshake)
+	if err != nil {
 		return nil, &dialError{class: classTLS, err: err}
 	}
 	return conn, nil

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 )
 
 // exchange is a request and what comes back, in one or, where a stream is resumed, several HTTP requests. Its context is that of
@@ -120,19 +122,7 @@ func (x *exchange) send(o *outgoing) error {
 }
 
 // wait returns false if the exchange ended.
-func (x *exchange) wait(d time.Duration) bool { return sleep(x.ctx, d) }
-
-// sleep returns false if ctx ended.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+func (x *exchange) wait(d time.Duration) bool { return backend.Pause(x.ctx, d) }
 
 // roundTrip sends the request once. Without GetBody, net/http does not send a body a second time either.
 func (x *exchange) roundTrip(o *outgoing) (err error) {

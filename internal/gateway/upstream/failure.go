@@ -17,6 +17,7 @@ import (
 const (
 	classDNS          = "DNS"
 	classConnect      = "Connect"
+	classDenied       = "Denied"
 	classTLS          = "TLS"
 	classTimeout      = "Timeout"
 	classUnauthorized = "Unauthorized"

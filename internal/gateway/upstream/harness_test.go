@@ -206,7 +206,7 @@ func sdkHandlers(s *mcp.Server) map[string]http.Handler {
 		"stateful": legacy, "stateful JSON": streamable(false, true),
 		"stateless": modern, "stateless JSON": streamable(true, true),
 		"both by header": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Mcp-Protocol-Version") >= versionModern {
+			if r.Header.Get("Mcp-Protocol-Version") >= wire.Version20260728 {
 				modern.ServeHTTP(w, r)
 				return
 			}

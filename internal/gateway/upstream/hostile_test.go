@@ -2,11 +2,21 @@ package upstream
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"log"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -284,6 +294,59 @@ func TestNothingIsSentElsewhere(t *testing.T) {
 	}
 	if n := len(elsewhere.with("")); n != 0 {
 		t.Errorf("the other server got %d requests", n)
+	}
+}
+
+// pair writes a certificate of nobody and its key, and returns the paths.
+func pair(t *testing.T) *table.ClientCertificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(77), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &table.ClientCertificate{
+		CertFile: filePEM(t, "CERTIFICATE", der), KeyFile: filePEM(t, "PRIVATE KEY", private),
+	}
+}
+
+func filePEM(t *testing.T, kind string, der []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "pem")
+	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestTheGatewayShowsItsOwnCertificateToWhoAsksForOne(t *testing.T) {
+	shown := make(chan int64, 10)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		shown <- r.TLS.PeerCertificates[0].SerialNumber.Int64()
+		asJSON(result1)(w, r)
+	}))
+	s.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	ca, own := filePEM(t, "CERTIFICATE", s.Certificate().Raw), pair(t)
+	for name, own := range map[string]*table.ClientCertificate{"with one": own, "without": nil} {
+		b := open(t, s.URL, func(b *table.Backend, _ *Options) { b.CAFile, b.ClientCertificate = ca, own })
+		err := ways(b)["modern"].Call(testContext(t), toolCall(`1`, "echo", "", backend.Modern), &sink{})
+		if (err == nil) != (own != nil) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if len(shown) != 1 || <-shown != 77 {
+		t.Error("it was not the table's")
 	}
 }
 

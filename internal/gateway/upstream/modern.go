@@ -31,7 +31,7 @@ func (b *Backend) Modern(ctx context.Context) (backend.Channel, error) {
 
 func (b *Backend) modern() *modern {
 	m := &modern{Backend: b, to: b.targetAt("")}
-	m.to.version = versionModern
+	m.to.version = wire.Version20260728
 	return m
 }
 
@@ -58,7 +58,7 @@ func (m *modern) request(request *backend.Call) outgoing {
 
 // Send fails: nothing is sent in protocol version 2026-07-28 but requests.
 func (m *modern) Send(context.Context, *wire.Message) error {
-	return fmt.Errorf("backend %s: %w: there are only requests in protocol version %s", m.config.Name, backend.ErrEra, versionModern)
+	return fmt.Errorf("backend %s: %w: there are only requests in protocol version %s", m.config.Name, backend.ErrEra, wire.Version20260728)
 }
 
 // Listen sends subscriptions/listen and gives the sink what its stream brings.

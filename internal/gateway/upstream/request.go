@@ -37,7 +37,7 @@ var (
 	jsonType     = []string{"application/json"}
 	acceptBoth   = []string{"application/json, text/event-stream"}
 	acceptStream = []string{"text/event-stream"}
-	modernHeader = []string{versionModern}
+	modernHeader = []string{wire.Version20260728}
 )
 
 // outgoing is one HTTP request.
@@ -79,7 +79,7 @@ func (b *Backend) header(to *target) http.Header {
 	if to.session != "" {
 		h["Mcp-Session-Id"] = []string{to.session}
 	}
-	if to.version >= versionHeader {
+	if to.version >= wire.Version20250618 {
 		h["Mcp-Protocol-Version"] = []string{to.version}
 	}
 	return h
@@ -97,7 +97,7 @@ func passedOn(canonical string) bool {
 // describeRequest adds the headers of protocol version 2026-07-28, from the message as it is sent.
 func describeRequest(h http.Header, m *wire.Message) {
 	h["Mcp-Protocol-Version"] = modernHeader
-	if version := m.MetaField(wire.MetaProtocolVersion); version != nil && !wire.TextIs(version, versionModern) {
+	if version := m.MetaField(wire.MetaProtocolVersion); version != nil && !wire.TextIs(version, wire.Version20260728) {
 		if text, ok := wire.String(version); ok {
 			h["Mcp-Protocol-Version"] = []string{wire.EncodeHeader(text)}
 		}

@@ -30,7 +30,7 @@ type script struct {
 }
 
 func newScript() *script {
-	return &script{lost: http.StatusNotFound, version: versionLegacy, sessions: map[string]bool{}}
+	return &script{lost: http.StatusNotFound, version: wire.Version20251125, sessions: map[string]bool{}}
 }
 
 func (s *script) forget() {

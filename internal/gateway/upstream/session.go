@@ -127,7 +127,7 @@ func (b *Backend) onPod(ctx context.Context, try func(address string, hold bool)
 		}
 		b.pods.avoid(address)
 		wait := pause.next()
-		if time.Since(began)+wait > b.options.Hold || !sleep(ctx, wait) {
+		if time.Since(began)+wait > b.options.Hold || !backend.Pause(ctx, wait) {
 			return err
 		}
 	}
@@ -210,7 +210,7 @@ func offered(client backend.Client) string {
 	if slices.Contains(legacyVersions, client.Version) {
 		return client.Version
 	}
-	return versionLegacy
+	return wire.Version20251125
 }
 
 // supported is the newest version that an error lists and that is spoken here; empty if there is none.

@@ -23,7 +23,9 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
 // Credential puts what the gateway authenticates with into the headers of a request.
@@ -45,7 +47,7 @@ type Options struct {
 	// Credential is sent with every request; default none.
 	Credential Credential
 	// TLS is the configuration for the next connection, the caller's to change; default trusts the CAFile of the table's entry,
-	// or without one the system's roots.
+	// or without one the system's roots, and shows the entry's ClientCertificate.
 	TLS func() (*tls.Config, error)
 	// Limits bound what the server can make the gateway hold and wait for.
 	Limits Limits
@@ -99,7 +101,7 @@ func New(config table.Backend, options Options) (*Backend, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("backend %s: %q is not an absolute http or https URL without user, query and fragment", config.Name, config.URL)
 	}
-	options = options.withDefaults(config.CAFile)
+	options = options.withDefaults(&config)
 	b := &Backend{
 		config: config, options: options, limits: options.Limits, url: u, host: u.Host,
 		log: options.Logger.With("backend", config.Name), pipes: map[string]*pipe{}, shared: map[string]*shared{},
@@ -119,7 +121,7 @@ func New(config table.Backend, options Options) (*Backend, error) {
 }
 
 // withDefaults fills in what was left out.
-func (o Options) withDefaults(caFile string) Options {
+func (o Options) withDefaults(config *table.Backend) Options {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
@@ -127,7 +129,7 @@ func (o Options) withDefaults(caFile string) Options {
 		o.Version = "dev"
 	}
 	if o.TLS == nil {
-		o.TLS = certs.NewClient(caFile).Config
+		o.TLS = certs.NewClient(config.CAFile, config.ClientCertificate).Config
 	}
 	if o.Hold == 0 {
 		o.Hold = 10 * time.Second
@@ -136,9 +138,11 @@ func (o Options) withDefaults(caFile string) Options {
 		o.Resolver = net.DefaultResolver
 	}
 	if o.Dial == nil {
-		o.Dial = (&net.Dialer{KeepAliveConfig: net.KeepAliveConfig{
-			Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3,
-		}}).DialContext
+		d := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+		if config.Guarded {
+			d.Control = mcp.GuardFor(config.AllowPrivate).Control
+		}
+		o.Dial = d.DialContext
 	}
 	o.Limits = o.Limits.withDefaults()
 	return o
@@ -214,18 +218,10 @@ func (b *Backend) beside(ctx context.Context, task func(ctx context.Context)) {
 }
 
 // isModern says whether a protocol version knows no sessions.
-func isModern(version string) bool { return version >= versionModern }
-
-// Protocol versions. They are dates, so that their order is that of their text.
-const (
-	versionModern = "2026-07-28"
-	versionLegacy = "2025-11-25" // the newest with sessions
-	// versionHeader is the first to want the MCP-Protocol-Version header.
-	versionHeader = "2025-06-18"
-)
+func isModern(version string) bool { return version >= wire.Version20260728 }
 
 // legacyVersions are those with sessions that are spoken here, newest first.
-var legacyVersions = []string{versionLegacy, versionHeader, "2025-03-26", "2024-11-05"}
+var legacyVersions = wire.Versions()[1:]
 
 // looksLikeVersion admits what may be shown as a protocol version.
 func looksLikeVersion(v string) bool {

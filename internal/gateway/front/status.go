@@ -1,0 +1,76 @@
+package front
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/internal/wire"
+)
+
+// Status is how the backend does, without what it offers; see Front.StatusOf.
+func (b *Backend) Status() table.BackendStatus {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := table.BackendStatus{Name: b.Config.Name, State: b.state, ErrorClass: b.class, ErrorDetail: b.detail, Since: b.since}
+	if b.description != nil {
+		s.ProtocolVersions = b.description.Versions
+		offer := offerOf(b.description, b.description.Nearest(backend.Modern))
+		s.ServerName = wire.Text(wire.Field(offer.Info, "name"), maxNameBytes)
+		s.ServerVersion = wire.Text(wire.Field(offer.Info, "version"), maxNameBytes)
+	}
+	if supervisor, ok := b.Server.(interface{ Status() table.ChildStatus }); ok {
+		child := supervisor.Status()
+		s.Child = &child
+	}
+	return s
+}
+
+// maxNameBytes bounds what is told of a server's name and version.
+const maxNameBytes = 128
+
+// StatusOf is how a backend does and what became of what it offers.
+func (f *Front) StatusOf(b *Backend) table.BackendStatus {
+	s := b.Status()
+	for _, offered := range f.view.Load().Backends() {
+		if offered.Name == s.Name {
+			s.CatalogDigest, s.Tools = offered.CatalogDigest, offered.Tools
+			s.PromptCount, s.ResourceCount = offered.PromptCount, offered.ResourceCount
+		}
+	}
+	return s
+}
+
+// maxDetail bounds table.BackendStatus.ErrorDetail, in bytes.
+const maxDetail = 256
+
+// detailOf is what an error says to whoever runs the gateway, if its class has more to say than its name.
+func detailOf(failure *backend.Error) string {
+	switch failure.Class {
+	case "Denied", "Definition", "Statement":
+	default:
+		return ""
+	}
+	detail := failure.Told
+	if detail == "" {
+		detail = failure.Detail
+	}
+	return printable(detail, maxDetail)
+}
+
+// printable makes one line of a text that can be shown anywhere: what hides, moves or breaks text becomes a space.
+func printable(text string, limit int) string {
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, " "))
+	text = strings.Join(strings.Fields(text), " ")
+	const more = "…"
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
+}

@@ -1,0 +1,59 @@
+package gateway
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/table"
+	"github.com/mcp-operator/mcp-operator/test/launch"
+)
+
+// maxIdle is what a gateway with one backend and no clients may have resident, in bytes. Most of it are pages of its binary, of
+// which little is needed at rest, but the system maps them in large pieces.
+const maxIdle = 12_000_000
+
+func TestAnIdleGatewayIsSmall(t *testing.T) {
+	handler := both(newServer("one"))
+	listened := make(chan struct{})
+	var once sync.Once
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		if bytes.Contains(body, []byte("subscriptions/listen")) {
+			once.Do(func() { close(listened) })
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		handler.ServeHTTP(w, r)
+	}))
+	g := launch.Serve(t, binary, []table.Backend{{Name: "one", URL: url}})
+	select {
+	case <-listened: // which is the last that it does of itself
+	case <-time.After(30 * time.Second):
+		t.Fatal("it does not listen to its backend")
+	}
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid))
+	if os.IsNotExist(err) {
+		t.Skip("the system does not tell of memory in /proc")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "VmRSS:")
+	var kib int
+	if _, err := fmt.Sscanf(rest, "%d kB", &kib); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d bytes are resident", kib<<10)
+	if kib<<10 > maxIdle {
+		t.Errorf("%d bytes are resident, at most %d are agreed on:\n%s", kib<<10, maxIdle, status)
+	}
+}

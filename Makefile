@@ -23,7 +23,7 @@ TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 LINT := $(TOOL) golangci-lint-kube-api-linter
 # What in dev/ does not import Kubernetes itself: linting those mains would
 # type-check all of Kubernetes to look at a few lines.
-DEV_PACKAGES := ./cmd/devcluster/... ./cmd/echo/... ./cmd/pause/... ./internal/...
+DEV_PACKAGES := ./cmd/demo/... ./cmd/devcluster/... ./cmd/echo/... ./cmd/pause/... ./cmd/petstore/... ./cmd/postgres/... ./internal/...
 
 # The race detector needs a C compiler. Where everything is demanded its
 # absence is an error, elsewhere the tests run without.
@@ -36,19 +36,8 @@ help: ## Show this help
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9.-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: cluster-up images ## Local cluster, operator and a real MCP server in it (root, Linux)
-	$(DEVCLUSTER) kubectl apply --kustomize=$(CURDIR)/config/default
-	@# The image's tag is always the same: without this a new image would not be noticed.
-	$(DEVCLUSTER) kubectl --namespace=mcp-operator-system patch deployment mcp-operator --patch="$$(printf \
-		'{"spec":{"template":{"metadata":{"annotations":{"mcp.operator/image-archive":"%.16s"}}}}}' \
-		"$$(sha256sum $(DEVCLUSTER_DIR)/images-out/mcp-operator.tar)")"
-	$(DEVCLUSTER) kubectl --namespace=mcp-operator-system rollout status deployment/mcp-operator --timeout=2m
-	$(DEVCLUSTER) kubectl apply --kustomize=$(CURDIR)/config/samples
-	$(DEVCLUSTER) kubectl --namespace=mcp-system wait mcpserver/demo-server --for=condition=Ready --timeout=2m
-	$(DEVCLUSTER) kubectl --namespace=mcp-system get mcpservers,pods
-	@echo; echo "The tools it serves:"
-	@$(DEVCLUSTER) kubectl --namespace=mcp-system get mcpserver demo-server --output=jsonpath='{range .status.tools[*]}  {.name}{"\n"}{end}'
-	@echo; echo "Look around:  eval \"\$$(go run -C dev ./cmd/devcluster env)\"; kubectl get mcpservers -A      Done:  make demo-down"
+demo: cluster-up images ## Local cluster, operator, a real MCP server, tools and an agent in it (root, Linux)
+	go run -C dev ./cmd/demo
 
 .PHONY: demo-down
 demo-down: ## Stop the local cluster and forget what ran in it

@@ -1,23 +1,26 @@
 package v1alpha1
 
-// Condition types of an MCPServer. Unknown means in progress; False means that somebody has to act.
+// Condition types of an MCPServer, and of the other kinds as far as they say so. Unknown means in progress; False means that somebody has
+// to act.
 const (
-	// ConditionAccepted says whether the specification is usable and every reference in it exists.
+	// ConditionAccepted says whether the specification is usable and every reference in it exists. All kinds have it.
 	// Reasons: Valid (True), Invalid (False), Unknown (Unknown: something could not be read, and is tried again).
 	ConditionAccepted = "Accepted"
 
-	// ConditionApplied says whether the child objects are as the specification asks.
+	// ConditionApplied says whether the child objects are as the specification asks. All kinds have it, an MCPTool of type openapi alone.
 	// Reasons: Applied (True); OwnershipConflict, Rejected, GatewayImageMissing (False); ApplyFailed (False, or Unknown while a
 	// child is being deleted); FieldConflict (Unknown).
 	ConditionApplied = "Applied"
 
-	// ConditionAvailable says whether at least one pod is ready.
+	// ConditionAvailable says whether at least one pod is ready, of an MCPAgent one of its gateway.
 	// Reasons: Available (True); Initializing (Unknown); ScaledToZero, ImagePullFailed, CrashLooping, ConfigError,
 	// OOMKilled, NotReady, Unschedulable, MountFailed, PodRejected, NonNumericUser (False).
 	ConditionAvailable = "Available"
 
 	// ConditionVerified says whether a ready pod, and once a generation the Service, answered MCP.
 	// Reasons: Verified, AuthRequired (True); Probing, NoReadyPod (Unknown); the reasons of the prober (False).
+	// Of an MCPTool it says whether a gateway that holds the credential serves the tool.
+	// Reasons: Verified (True); NoAgent, Pending, Unknown (Unknown); CheckFailed (False).
 	ConditionVerified = "Verified"
 
 	// ConditionProgressing says whether a rollout runs.
@@ -29,6 +32,8 @@ const (
 	// stays True with the observedGeneration that was verified.
 	// Reasons: Available (True); Initializing (Unknown); ConfigurationInvalid, DeploymentUnavailable, ServiceUnavailable,
 	// NetworkPolicyUnavailable, ScaledToZero, MCPEndpointUnavailable (False).
+	// Of an MCPAgent it says the same of its endpoint, with the same reasons. Of an MCPTool it says whether the tool can be served.
+	// Reasons: Available (True); Initializing (Unknown); ConfigurationInvalid, EndpointUnreachable, CheckFailed, those of Applied (False).
 	ConditionReady = "Ready"
 
 	// ConditionPaused is present, and True, while the annotation mcp.operator/paused stops reconciling.
@@ -47,7 +52,7 @@ const (
 
 // Reasons of Ready.
 const (
-	// ReasonAvailable means that a ready pod answers MCP.
+	// ReasonAvailable means that a ready pod answers MCP, of an MCPTool that it can be served.
 	ReasonAvailable = "Available"
 	// ReasonConfigurationInvalid means that Accepted is False.
 	ReasonConfigurationInvalid = "ConfigurationInvalid"
@@ -129,6 +134,62 @@ const (
 	// ReasonPaused means that the annotation mcp.operator/paused is set.
 	ReasonPaused = "Paused"
 )
+
+// Condition types of an MCPTool, beside Accepted, Applied (of type openapi), Verified and Ready.
+const (
+	// ConditionReachable says whether the endpoint can be connected to from where the operator runs.
+	// Reasons: Reachable (True); Connecting (Unknown); AddressDenied, DNSFailed, ConnectFailed, TLSFailed (False).
+	ConditionReachable = "Reachable"
+)
+
+// Condition types of an MCPAgent, beside Accepted, Applied, Available, Progressing and Ready.
+const (
+	// ConditionRouted says whether everything that is granted is served, or held back as asked. False names what is not; the rest is served.
+	// Reasons: Routed (True); Pending (Unknown); ToolsUnavailable, TableRefused (False).
+	ConditionRouted = "Routed"
+)
+
+// Reasons of Reachable.
+const (
+	// ReasonReachable means that a connection was made, and TLS was agreed on where the endpoint has it.
+	ReasonReachable = "Reachable"
+	// ReasonConnecting means that the first attempt is under way.
+	ReasonConnecting = "Connecting"
+	// ReasonAddressDenied means that the endpoint is at an address that may not be dialled.
+	ReasonAddressDenied = "AddressDenied"
+	// ReasonDNSFailed means that the endpoint's name has no address.
+	ReasonDNSFailed = "DNSFailed"
+	// ReasonConnectFailed means that nobody accepts connections there.
+	ReasonConnectFailed = "ConnectFailed"
+	// ReasonTLSFailed means that the endpoint's certificate is not trusted, or that it does not speak TLS.
+	ReasonTLSFailed = "TLSFailed"
+)
+
+// Reasons of an MCPTool's Verified and Ready.
+const (
+	// ReasonNoAgent means that no agent is granted the tool: nobody has tried it yet.
+	ReasonNoAgent = "NoAgent"
+	// ReasonCheckFailed means that a gateway that holds the credential could not use the tool.
+	ReasonCheckFailed = "CheckFailed"
+	// ReasonEndpointUnreachable means that Reachable is False.
+	ReasonEndpointUnreachable = "EndpointUnreachable"
+)
+
+// Reasons of Routed.
+const (
+	// ReasonRouted means that all that is granted is served.
+	ReasonRouted = "Routed"
+	// ReasonPending means that no gateway has told yet. Verified of an MCPTool has it too.
+	ReasonPending = "Pending"
+	// ReasonToolsUnavailable means that something that is granted is not served; status.effectiveTools says what and why.
+	ReasonToolsUnavailable = "ToolsUnavailable"
+	// ReasonTableRefused means that a gateway refused the newest routing table and serves by the one before.
+	ReasonTableRefused = "TableRefused"
+)
+
+// AnnotationAllowedHosts on a Secret lists, separated by commas, the hosts ("api.example.com", "*.example.com", "db.team.svc:5432") that it
+// may be sent to by MCPTools. Without it, the tools that name it decide.
+const AnnotationAllowedHosts = "mcp.operator/allowed-hosts"
 
 // AnnotationPaused stops reconciling of the object that carries it with the value "true". What exists goes on
 // running and is still observed.

@@ -26,7 +26,7 @@ func Resource(resource string) schema.GroupResource {
 }
 
 func addKnownTypes(scheme *runtime.Scheme) error {
-	scheme.AddKnownTypes(GroupVersion, &MCPServer{}, &MCPServerList{})
+	scheme.AddKnownTypes(GroupVersion, &MCPServer{}, &MCPServerList{}, &MCPTool{}, &MCPToolList{}, &MCPAgent{}, &MCPAgentList{})
 	metav1.AddToGroupVersion(scheme, GroupVersion)
 	return nil
 }

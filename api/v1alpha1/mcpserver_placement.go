@@ -89,10 +89,10 @@ const (
 // Network is who may call the server, and what the server may call.
 type Network struct {
 	// ingress is who may call the server beside the operator. Namespace: pods of its own namespace, and ingressFrom.
-	// Listed: ingressFrom alone.
+	// Gateways: the gateways of MCPAgents that are granted the server, and ingressFrom. Listed: ingressFrom alone.
 	// +optional
 	// +default="Namespace"
-	// +kubebuilder:validation:Enum=Namespace;Listed
+	// +kubebuilder:validation:Enum=Namespace;Gateways;Listed
 	Ingress IngressMode `json:"ingress,omitempty"`
 
 	// ingressFrom are further callers.
@@ -124,6 +124,7 @@ type IngressMode string
 // The ingress modes.
 const (
 	IngressNamespace IngressMode = "Namespace"
+	IngressGateways  IngressMode = "Gateways"
 	IngressListed    IngressMode = "Listed"
 )
 

@@ -16,12 +16,46 @@ import (
 func ForKind(kind schema.GroupVersionKind) interface{} {
 	switch kind {
 	// Group=mcp.operator, Version=v1alpha1
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentAuth"):
+		return &apiv1alpha1.AgentAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentGateway"):
+		return &apiv1alpha1.AgentGatewayApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentNetwork"):
+		return &apiv1alpha1.AgentNetworkApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentRuntime"):
+		return &apiv1alpha1.AgentRuntimeApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("AgentServer"):
+		return &apiv1alpha1.AgentServerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("CABundleSource"):
+		return &apiv1alpha1.CABundleSourceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ClaimStorage"):
 		return &apiv1alpha1.ClaimStorageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("EffectiveTool"):
+		return &apiv1alpha1.EffectiveToolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("EmptyDirStorage"):
 		return &apiv1alpha1.EmptyDirStorageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("GatewayTLS"):
+		return &apiv1alpha1.GatewayTLSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HTTPBody"):
+		return &apiv1alpha1.HTTPBodyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HTTPParam"):
+		return &apiv1alpha1.HTTPParamApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HTTPResponse"):
+		return &apiv1alpha1.HTTPResponseApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HTTPTool"):
+		return &apiv1alpha1.HTTPToolApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("InlineSchema"):
+		return &apiv1alpha1.InlineSchemaApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("KeyFile"):
 		return &apiv1alpha1.KeyFileApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("KeyRef"):
+		return &apiv1alpha1.KeyRefApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPAgent"):
+		return &apiv1alpha1.MCPAgentApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPAgentSpec"):
+		return &apiv1alpha1.MCPAgentSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPAgentStatus"):
+		return &apiv1alpha1.MCPAgentStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServer"):
 		return &apiv1alpha1.MCPServerApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServerCapabilities"):
@@ -32,6 +66,12 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.MCPServerSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MCPServerStatus"):
 		return &apiv1alpha1.MCPServerStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPTool"):
+		return &apiv1alpha1.MCPToolApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPToolSpec"):
+		return &apiv1alpha1.MCPToolSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("MCPToolStatus"):
+		return &apiv1alpha1.MCPToolStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Network"):
 		return &apiv1alpha1.NetworkApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("NetworkPort"):
@@ -40,14 +80,28 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ObjectNameApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ObjectStorage"):
 		return &apiv1alpha1.ObjectStorageApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OIDCIssuer"):
+		return &apiv1alpha1.OIDCIssuerApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OpenAPIDocument"):
+		return &apiv1alpha1.OpenAPIDocumentApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OpenAPITool"):
+		return &apiv1alpha1.OpenAPIToolApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OperationMatch"):
+		return &apiv1alpha1.OperationMatchApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("PodSecurity"):
 		return &apiv1alpha1.PodSecurityApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("PostgresTool"):
+		return &apiv1alpha1.PostgresToolApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Probe"):
 		return &apiv1alpha1.ProbeApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Probes"):
 		return &apiv1alpha1.ProbesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("RemoteMCP"):
+		return &apiv1alpha1.RemoteMCPApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Resources"):
 		return &apiv1alpha1.ResourcesApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("Scaling"):
+		return &apiv1alpha1.ScalingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("Scheduling"):
 		return &apiv1alpha1.SchedulingApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("SeccompProfile"):
@@ -60,8 +114,24 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &apiv1alpha1.ServerConfigApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ServerTLS"):
 		return &apiv1alpha1.ServerTLSApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("SQLParameter"):
+		return &apiv1alpha1.SQLParameterApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("StorageMount"):
 		return &apiv1alpha1.StorageMountApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ToolAnnotations"):
+		return &apiv1alpha1.ToolAnnotationsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ToolAuth"):
+		return &apiv1alpha1.ToolAuthApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ToolDefinitions"):
+		return &apiv1alpha1.ToolDefinitionsApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ToolPolicy"):
+		return &apiv1alpha1.ToolPolicyApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ToolSchema"):
+		return &apiv1alpha1.ToolSchemaApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ToolSecret"):
+		return &apiv1alpha1.ToolSecretApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ToolSecretKeys"):
+		return &apiv1alpha1.ToolSecretKeysApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ToolStatus"):
 		return &apiv1alpha1.ToolStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("UpdateStrategy"):

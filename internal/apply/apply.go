@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -44,25 +43,18 @@ type Applier struct {
 	manager   string
 	converter managedfields.TypeConverter
 
-	mu      sync.Mutex
-	settled map[client.ObjectKey]settled // uncached objects, which are of one kind
-
-	corrected map[string]correction // by kind and name
+	mu        sync.Mutex
+	settled   map[identity]settled // of uncached objects
+	corrected map[string]correction
 }
 
-// settled remembers that an uncached object was seen as asked, so that it is not read again until it changes.
-type settled struct {
-	uid                   types.UID
-	resourceVersion, hash string
-}
-
-// New returns an Applier that writes, as the field manager of that name, and reads caches through c. ConfigMaps are cached as metadata
-// only, so their content is read through reader, and only after they changed.
+// New returns an Applier that writes, as the field manager of that name, and reads caches through c. ConfigMaps and Secrets are cached
+// as metadata only. The content of a ConfigMap is read through reader, and only after it changed; that of a Secret is never read.
 func New(c client.Client, reader client.Reader, manager string) *Applier {
 	return &Applier{
 		client: c, reader: reader, manager: manager,
 		converter: clientapply.NewTypeConverter(c.Scheme()),
-		settled:   map[client.ObjectKey]settled{},
+		settled:   map[identity]settled{},
 		corrected: map[string]correction{},
 	}
 }
@@ -84,16 +76,14 @@ func (a *Applier) Apply(ctx context.Context, owner, desired client.Object) (Chan
 	if err := a.own(ctx, owner, live); err != nil {
 		return Unchanged, err
 	}
-	switch live.GetAnnotations()[AnnotationHash] {
-	case hash:
+	was := live.GetAnnotations()[AnnotationHash]
+	if was == hash {
 		done, err := a.asAsked(content, live, hash)
 		if done || err != nil {
 			return Unchanged, err
 		}
-	case "":
-		if err := a.takeOver(ctx, live); err != nil {
-			return Unchanged, err
-		}
+	} else if err := a.prepareFields(ctx, content, live, was); err != nil {
+		return Unchanged, err
 	}
 	return Updated, a.correct(ctx, desired, content, hash, live)
 }
@@ -158,25 +148,29 @@ func (a *Applier) correct(ctx context.Context, desired client.Object, content *u
 
 // Remove deletes the object of desired's kind and name if it is a child of owner, and else does nothing.
 func (a *Applier) Remove(ctx context.Context, owner, desired client.Object) error {
-	meta := &metav1.PartialObjectMetadata{}
 	gvk, err := apiutil.GVKForObject(desired, a.client.Scheme())
 	if err != nil {
 		return fmt.Errorf("kind of %T: %w", desired, err)
 	}
-	meta.SetGroupVersionKind(gvk)
-	err = a.client.Get(ctx, client.ObjectKeyFromObject(desired), meta)
+	live := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
+	opts := []client.DeleteOption{}
+	if isUncached(desired) {
+		live = metadataOf(gvk)
+		opts = append(opts, client.DisableReadYourWritesConsistency)
+	}
+	err = a.client.Get(ctx, client.ObjectKeyFromObject(desired), live)
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("read %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(desired), err)
 	}
-	controller := metav1.GetControllerOf(meta)
-	if controller == nil || controller.UID != owner.GetUID() || !meta.DeletionTimestamp.IsZero() {
+	controller := metav1.GetControllerOf(live)
+	if controller == nil || controller.UID != owner.GetUID() || !live.GetDeletionTimestamp().IsZero() {
 		return nil
 	}
-	uid := meta.GetUID()
-	err = a.client.Delete(ctx, desired, client.Preconditions{UID: &uid}, client.DisableReadYourWritesConsistency)
+	uid := live.GetUID()
+	err = a.client.Delete(ctx, desired, append(opts, client.Preconditions{UID: &uid})...)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete %s %s: %w", gvk.Kind, client.ObjectKeyFromObject(desired), err)
 	}
@@ -245,43 +239,46 @@ func dropNulls(fields map[string]any) {
 }
 
 // current returns the live object, nil if there is none. For uncached kinds it says instead that the object is known to
-// be as hash asks, where that is so.
+// be as hash asks, where that is so. Of what is judged by metadata alone, it returns that.
 func (a *Applier) current(ctx context.Context, desired client.Object, hash string) (live client.Object, asIs bool, err error) {
-	key := client.ObjectKeyFromObject(desired)
+	gvk, err := apiutil.GVKForObject(desired, a.client.Scheme())
+	if err != nil {
+		return nil, false, fmt.Errorf("kind of %T: %w", desired, err)
+	}
+	key, reader := client.ObjectKeyFromObject(desired), client.Reader(a.client)
 	live = desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
-	reader := client.Reader(a.client)
 	if isUncached(desired) {
-		meta := &metav1.PartialObjectMetadata{}
-		meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		meta := metadataOf(gvk)
 		err := a.client.Get(ctx, key, meta)
 		if apierrors.IsNotFound(err) {
 			return nil, false, nil
 		}
 		if err != nil {
-			return nil, false, fmt.Errorf("read ConfigMap %s: %w", key, err)
+			return nil, false, fmt.Errorf("read %s %s: %w", gvk.Kind, key, err)
 		}
 		if a.isSettled(meta, hash) {
 			return nil, true, nil
 		}
 		reader = a.reader
+		if isOpaque(desired) {
+			live = metadataOf(gvk)
+		}
 	}
 	err = reader.Get(ctx, key, live)
 	if apierrors.IsNotFound(err) {
 		return nil, false, nil
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("read %T %s: %w", desired, key, err)
+		return nil, false, fmt.Errorf("read %s %s: %w", gvk.Kind, key, err)
 	}
 	return live, false, nil
 }
 
-func isUncached(obj client.Object) bool {
-	_, configMap := obj.(*corev1.ConfigMap)
-	return configMap
-}
-
 // same says whether applying content would leave live as it is, by the merge rules of Kubernetes' own schema.
 func (a *Applier) same(content *unstructured.Unstructured, live client.Object) (bool, error) {
+	if meta, isMetadata := live.(*metav1.PartialObjectMetadata); isMetadata {
+		return a.ownsAll(content, meta)
+	}
 	live = live.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	live.GetObjectKind().SetGroupVersionKind(content.GroupVersionKind())
 	was, err := a.converter.ObjectToTyped(live)
@@ -304,15 +301,19 @@ func (a *Applier) same(content *unstructured.Unstructured, live client.Object) (
 }
 
 // create makes an object that was not seen. Should a foreign one of this name have appeared a moment ago, the API server
-// refuses: an apply without force conflicts in the fields that select pods. A ConfigMap has none, so it is created plainly.
+// refuses: an apply without force conflicts in the fields that select pods. Kinds that select none are created plainly.
 func (a *Applier) create(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string) error {
-	if !isUncached(desired) {
+	if isAppliedFirst(desired) {
 		return a.patch(ctx, desired, content, hash)
 	}
 	created := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	created.SetOwnerReferences(content.GetOwnerReferences())
 	created.SetAnnotations(content.GetAnnotations())
-	if err := a.client.Create(ctx, created, client.FieldOwner(a.manager), client.DisableReadYourWritesConsistency); err != nil {
+	opts := []client.CreateOption{client.FieldOwner(a.manager)}
+	if isUncached(desired) {
+		opts = append(opts, client.DisableReadYourWritesConsistency)
+	}
+	if err := a.client.Create(ctx, created, opts...); err != nil {
 		return fmt.Errorf("create %s %q: %w", content.GetKind(), content.GetName(), err)
 	}
 	a.remember(created, hash)
@@ -325,37 +326,20 @@ func (a *Applier) patch(ctx context.Context, desired client.Object, content *uns
 		return fmt.Errorf("encode %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
 	opts = append(opts, client.FieldOwner(a.manager))
+	written := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
+	if isOpaque(desired) {
+		written = metadataOf(content.GroupVersionKind())
+		written.SetName(desired.GetName())
+		written.SetNamespace(desired.GetNamespace())
+	}
 	if isUncached(desired) {
 		// Its cache holds metadata only; to wait for it here would start a second one with all content.
 		opts = append(opts, client.DisableReadYourWritesConsistency)
 	}
-	written := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	if err := a.client.Patch(ctx, written, client.RawPatch(types.ApplyPatchType, raw), opts...); err != nil {
 		return fmt.Errorf("apply %s %q: %w", content.GetKind(), content.GetName(), err)
 	}
 	a.remember(written, hash)
 	a.noteVersion(content, written)
 	return nil
-}
-
-func (a *Applier) isSettled(meta *metav1.PartialObjectMetadata, hash string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.settled[client.ObjectKeyFromObject(meta)] == settled{meta.GetUID(), meta.GetResourceVersion(), hash}
-}
-
-func (a *Applier) remember(obj client.Object, hash string) {
-	if !isUncached(obj) {
-		return
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.settled[client.ObjectKeyFromObject(obj)] = settled{obj.GetUID(), obj.GetResourceVersion(), hash}
-}
-
-// Forget drops what is remembered of a ConfigMap that is gone.
-func (a *Applier) Forget(key client.ObjectKey) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	delete(a.settled, key)
 }

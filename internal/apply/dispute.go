@@ -26,6 +26,14 @@ type FieldConflictError struct {
 // Error returns the message.
 func (e *FieldConflictError) Error() string { return e.Message }
 
+// ownerOf is the kind of the object that a child is of.
+func ownerOf(content *unstructured.Unstructured) string {
+	for _, ref := range content.GetOwnerReferences() {
+		return ref.Kind
+	}
+	return "operator"
+}
+
 // correction is the last time that drift of a child was corrected, and the version that came of it.
 type correction struct {
 	at      time.Time
@@ -49,7 +57,7 @@ func (a *Applier) dispute(content *unstructured.Unstructured, live client.Object
 		return true, nil
 	case known && now.Sub(last.at) < disputePause:
 		return false, &FieldConflictError{
-			Message: name + " was changed again right after it was corrected: somebody else insists on a field that the MCPServer sets",
+			Message: name + " was changed again right after it was corrected: somebody else insists on a field that the " + ownerOf(content) + " sets",
 			After:   disputePause - now.Sub(last.at),
 		}
 	}

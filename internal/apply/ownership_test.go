@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestOnlyWhatIsOursOrAnOrphanOfOursIsWritten(t *testing.T) {
@@ -101,7 +100,7 @@ func TestOnlyWhatIsOursOrAnOrphanOfOursIsWritten(t *testing.T) {
 				t.Errorf("writes (-want +got)\n%s", diff)
 			}
 			if tt.want == "" {
-				w.controlledBy(makeDeployment(), "uid-demo")
+				w.controlledByDemo(makeDeployment())
 			}
 		})
 	}
@@ -136,7 +135,7 @@ func TestAConfigMapIsCreatedAndNeverAppliedOverOneThatAppearedMeanwhile(t *testi
 		t.Errorf("the first write is %+v; want a create by %q", got, FieldManager)
 	}
 	live := &corev1.ConfigMap{ObjectMeta: *desired.ObjectMeta.DeepCopy()}
-	w.controlledBy(live, "uid-demo")
+	w.controlledByDemo(live)
 	if live.Annotations[AnnotationHash] == "" || live.Data["a"] != "1" {
 		t.Errorf("created was %+v", live)
 	}
@@ -179,6 +178,6 @@ func TestAConfigMapIsReadAgainOnlyAfterItChanged(t *testing.T) {
 	desired.Data["a"] = "3"
 	step("we ask for something else", 1, "apply, forced")
 	step("at rest once more", 0)
-	w.applier.Forget(client.ObjectKeyFromObject(desired))
+	w.applier.Forget(desired)
 	step("what is remembered was dropped", 1)
 }

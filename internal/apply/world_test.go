@@ -26,7 +26,8 @@ type world struct {
 	t            *testing.T
 	applier      *Applier
 	writes       []write
-	contentReads int               // of ConfigMaps
+	contentReads int               // of ConfigMaps and Secrets
+	managerReads int               // of cached objects, and of metadata
 	refuse       func(write) error // what the API server says of a write; nil lets all pass
 }
 
@@ -45,7 +46,7 @@ func makeWorld(t *testing.T, objects ...client.Object) *world {
 		}
 	}
 	w := &world{t: t}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().Build()
 	watching := w.Client.(client.WithWatch) //nolint:forcetypeassert // the fake client is one
 	w.applier = New(interceptor.NewClient(watching, w.recorder()), &reader{w}, FieldManager)
 	return w
@@ -55,12 +56,19 @@ func makeWorld(t *testing.T, objects ...client.Object) *world {
 type reader struct{ *world }
 
 func (r *reader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	r.contentReads++
+	switch obj.(type) {
+	case *corev1.ConfigMap, *corev1.Secret:
+		r.contentReads++
+	default:
+		r.managerReads++
+	}
 	return r.Client.Get(ctx, key, obj, opts...)
 }
 
 // verbs is what the Applier uses the kinds of patches for.
-var verbs = map[types.PatchType]string{types.ApplyPatchType: "apply", types.MergePatchType: "adopt", types.StrategicMergePatchType: "mend"}
+var verbs = map[types.PatchType]string{
+	types.ApplyPatchType: "apply", types.MergePatchType: "adopt", types.StrategicMergePatchType: "mend", types.JSONPatchType: "take over",
+}
 
 func (w *world) note(wr write) error {
 	w.writes = append(w.writes, wr)
@@ -73,8 +81,9 @@ func (w *world) note(wr write) error {
 func (w *world) recorder() interceptor.Funcs {
 	return interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-			if _, ok := obj.(*corev1.ConfigMap); ok {
-				w.t.Error("the content of a ConfigMap is read through the cache, which would then hold all content")
+			switch obj.(type) {
+			case *corev1.ConfigMap, *corev1.Secret:
+				w.t.Errorf("the content of a %T is read through the cache, which would then hold all content", obj)
 			}
 			return c.Get(ctx, key, obj, opts...)
 		},
@@ -138,14 +147,14 @@ func (w *world) edit(obj *corev1.ConfigMap, change func(*corev1.ConfigMap)) {
 	}
 }
 
-// controlledBy fails the test unless a live object has one owner, its controller, of this UID.
-func (w *world) controlledBy(obj client.Object, uid types.UID) {
+// controlledByDemo fails the test unless a live object has one owner, its controller, which is makeOwner's.
+func (w *world) controlledByDemo(obj client.Object) {
 	w.t.Helper()
 	if err := w.Get(w.t.Context(), client.ObjectKeyFromObject(obj), obj); err != nil {
 		w.t.Fatal(err)
 	}
-	if controller := metav1.GetControllerOf(obj); controller == nil || controller.UID != uid || len(obj.GetOwnerReferences()) != 1 {
-		w.t.Errorf("the owners are %+v, want the controller %s alone", obj.GetOwnerReferences(), uid)
+	if controller := metav1.GetControllerOf(obj); controller == nil || controller.UID != makeOwner().UID || len(obj.GetOwnerReferences()) != 1 {
+		w.t.Errorf("the owners are %+v, want the controller %s alone", obj.GetOwnerReferences(), makeOwner().UID)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/engine"
 )
 
@@ -52,11 +53,11 @@ const (
 
 // The kubelet's reasons that the diagnosis knows.
 const (
-	WaitingReasonImagePullBackOff           = engine.WaitingImagePullBackOff
-	WaitingReasonErrImagePull               = engine.WaitingErrImagePull
-	WaitingReasonCrashLoopBackOff           = engine.WaitingCrashLoopBackOff
-	WaitingReasonCreateContainerConfigError = engine.WaitingCreateContainerConfigError
-	TerminatedReasonOOMKilled               = engine.TerminatedOOMKilled
+	WaitingReasonImagePullBackOff           = diagnose.WaitingImagePullBackOff
+	WaitingReasonErrImagePull               = diagnose.WaitingErrImagePull
+	WaitingReasonCrashLoopBackOff           = diagnose.WaitingCrashLoopBackOff
+	WaitingReasonCreateContainerConfigError = diagnose.WaitingCreateContainerConfigError
+	TerminatedReasonOOMKilled               = diagnose.TerminatedOOMKilled
 )
 
 const (

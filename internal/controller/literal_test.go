@@ -25,7 +25,7 @@ func TestAFirstPassMakesTheChildrenAndSaysThatItInitializes(t *testing.T) {
 	w := makeWorld(t, makeServer())
 	server, result, writes := w.pass()
 	wrote(t, writes, "apply NetworkPolicy demo", "apply Deployment demo",
-		"apply Service demo-svc", "status MCPServer demo")
+		"apply Service demo-svc", "apply Service demo-pods", "status MCPServer demo")
 	is(t, server, controller.ConditionTypeAccepted, metav1.ConditionTrue, controller.ReasonValid, "Configuration is valid")
 	is(t, server, controller.ConditionTypeReady, metav1.ConditionUnknown, controller.ReasonInitializing, "Waiting for pods")
 	if server.Status.Phase != mcpv1alpha1.PhasePending || server.Status.Endpoint != "" || result.RequeueAfter != 0 || w.dialled != nil {
@@ -167,8 +167,8 @@ func TestAMissingSecretIsTheUsersToMend(t *testing.T) {
 	}
 	server, _, writes = w.pass()
 	is(t, server, controller.ConditionTypeAccepted, metav1.ConditionTrue, controller.ReasonValid, "")
-	if len(writes) != 4 {
-		t.Errorf("writes %v, want three children and the status", writes)
+	if len(writes) != 5 {
+		t.Errorf("writes %v, want four children and the status", writes)
 	}
 }
 

@@ -28,8 +28,9 @@ type admission struct {
 }
 
 var (
-	ownAdmission = sync.OnceValues(func() (*admission, error) { return loadAdmission("../../config/crds/mcp.operator_mcpservers.yaml") })
-	sigAdmission = sync.OnceValues(func() (*admission, error) { return loadAdmission("../../config/crds-sig/mcp.x-k8s.io_mcpservers.yaml") })
+	ownAdmission   = sync.OnceValues(func() (*admission, error) { return loadAdmission("../../config/crds/mcp.operator_mcpservers.yaml") })
+	agentAdmission = sync.OnceValues(func() (*admission, error) { return loadAdmission("../../config/crds/mcp.operator_mcpagents.yaml") })
+	sigAdmission   = sync.OnceValues(func() (*admission, error) { return loadAdmission("../../config/crds-sig/mcp.x-k8s.io_mcpservers.yaml") })
 )
 
 func loadAdmission(crdFile string) (*admission, error) {

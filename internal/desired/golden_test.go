@@ -10,13 +10,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	networkingv1 "k8s.io/api/networking/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	podsecurity "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/yaml"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -34,21 +33,25 @@ func TestChildrenAreWhatTheGoldenFilesShow(t *testing.T) {
 	for name, server := range goldenInputs(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := applied(t, ForServer(server, goldenEnvironment, ""))
-			golden := filepath.Join("testdata", name+".out.yaml")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatalf("%v: write it with -update", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("what is applied differs from %s (-want +got); -update rewrites it:\n%s", golden, diff)
-			}
+			checkGolden(t, filepath.Join("testdata", name+".out.yaml"), applied(t, ForServer(server, goldenEnvironment, "")))
 		})
+	}
+}
+
+// checkGolden compares what is applied with a golden file.
+func checkGolden(t *testing.T, golden, got string) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatalf("%v: write it with -update", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("what is applied differs from %s (-want +got); -update rewrites it:\n%s", golden, diff)
 	}
 }
 
@@ -92,24 +95,15 @@ func TestDefaultsOfTheSchemaChangeNothing(t *testing.T) {
 // Every pod meets the Pod Security standard "restricted", unless its server says aloud that it may run as root.
 func TestPodsMeetThePodSecurityStandard(t *testing.T) {
 	t.Parallel()
-	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	violations := func(level podsecurity.Level, pod corev1.PodTemplateSpec) string {
-		latest := podsecurity.LevelVersion{Level: level, Version: podsecurity.LatestVersion()}
-		result := policy.AggregateCheckResults(evaluator.EvaluatePod(latest, &pod.ObjectMeta, &pod.Spec))
-		return result.ForbiddenDetail()
-	}
 	relaxed := 0
 	for name, server := range goldenInputs(t) {
 		pod := ForServer(server, goldenEnvironment, "").Deployment.Spec.Template
-		if problem := violations(podsecurity.LevelBaseline, pod); problem != "" {
+		if problem := violations(t, podsecurity.LevelBaseline, pod); problem != "" {
 			t.Errorf("%s: the pod violates baseline: %s", name, problem)
 		}
 		asked := server.Spec.PodSecurity
 		mayBeRoot := asked != nil && asked.RunAsNonRoot != nil && !*asked.RunAsNonRoot
-		problem := violations(podsecurity.LevelRestricted, pod)
+		problem := violations(t, podsecurity.LevelRestricted, pod)
 		if mayBeRoot {
 			relaxed++
 		}
@@ -120,6 +114,18 @@ func TestPodsMeetThePodSecurityStandard(t *testing.T) {
 	if relaxed == 0 {
 		t.Error("no golden case sets runAsNonRoot: false")
 	}
+}
+
+// violations returns what of a pod breaks the newest rules of a level; empty if nothing does.
+func violations(t *testing.T, level podsecurity.Level, pod corev1.PodTemplateSpec) string {
+	t.Helper()
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	latest := podsecurity.LevelVersion{Level: level, Version: podsecurity.LatestVersion()}
+	result := policy.AggregateCheckResults(evaluator.EvaluatePod(latest, &pod.ObjectMeta, &pod.Spec))
+	return result.ForbiddenDetail()
 }
 
 func TestBuildersAreDeterministic(t *testing.T) {
@@ -216,21 +222,26 @@ func goldenInputs(t *testing.T) map[string]*mcpv1alpha1.MCPServer {
 // applied returns the bytes that are sent to the API server, as YAML.
 func applied(t *testing.T, children Server) string {
 	t.Helper()
-	type child struct {
-		obj client.Object
-		gvk schema.GroupVersionKind
-	}
-	list := []child{
-		{children.NetworkPolicy, networkingv1.SchemeGroupVersion.WithKind("NetworkPolicy")},
-		{children.Deployment, appsv1.SchemeGroupVersion.WithKind("Deployment")},
-		{children.Service, corev1.SchemeGroupVersion.WithKind("Service")},
-	}
+	list := []client.Object{children.NetworkPolicy, children.Deployment, children.Service}
 	if children.ConfigMap != nil {
-		list = append([]child{{children.ConfigMap, corev1.SchemeGroupVersion.WithKind("ConfigMap")}}, list...)
+		list = append([]client.Object{children.ConfigMap}, list...)
 	}
+	if children.Pods != nil {
+		list = append(list, children.Pods)
+	}
+	return documents(t, list...)
+}
+
+// documents returns the bytes that are sent to the API server for some objects, as YAML.
+func documents(t *testing.T, list ...client.Object) string {
+	t.Helper()
 	var documents [][]byte
-	for _, c := range list {
-		content, err := apply.Content(c.obj, c.gvk)
+	for _, obj := range list {
+		gvk, err := apiutil.GVKForObject(obj, clientgoscheme.Scheme)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := apply.Content(obj, gvk)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,18 @@ const (
 	// LabelServer names the MCPServer (mcp.operator), and is what Deployment, Service and NetworkPolicy select by.
 	LabelServer = "mcp.operator/server"
 
+	// LabelAgent names the MCPAgent, and LabelComponent says which of its two workloads it is: by both the children of an agent select.
+	LabelAgent     = "mcp.operator/agent"
+	LabelComponent = "mcp.operator/component"
+
+	// ComponentGateway is the agent's endpoint, ComponentRuntime its own workload.
+	ComponentGateway = "gateway"
+	ComponentRuntime = "runtime"
+
+	// GatewayContainerName is the container of a gateway's pod, and the value of its app label; AgentContainerName those of the agent's own.
+	GatewayContainerName = "mcp-gateway"
+	AgentContainerName   = "mcp-agent"
+
 	// LabelManagedBy is the recommended label that says who manages an object; its value is ManagedBy.
 	LabelManagedBy = "app.kubernetes.io/managed-by"
 
@@ -63,5 +75,28 @@ func labels(server string) map[string]string {
 		"app.kubernetes.io/instance": server,
 	}
 	maps.Copy(l, Selector(server))
+	return l
+}
+
+// AgentSelector returns the labels that select the pods of one of the workloads of an agent.
+func AgentSelector(agent, component string) map[string]string {
+	return map[string]string{LabelAgent: agent, LabelComponent: component}
+}
+
+// agentLabels returns the labels of the children of an agent.
+func agentLabels(agent, component string) map[string]string {
+	name := GatewayContainerName
+	if component == ComponentRuntime {
+		name = AgentContainerName
+	}
+	l := map[string]string{
+		LabelApp: name,
+		// No MCPServer has a dot in its name.
+		LabelMCPServer:               "agent." + agent,
+		LabelManagedBy:               ManagedBy,
+		"app.kubernetes.io/name":     name,
+		"app.kubernetes.io/instance": agent,
+	}
+	maps.Copy(l, AgentSelector(agent, component))
 	return l
 }

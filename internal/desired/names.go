@@ -22,6 +22,9 @@ func ServiceName(server string) string { return server + "-svc" }
 // NetworkPolicyName is the name of the NetworkPolicy.
 func NetworkPolicyName(server string) string { return server }
 
+// PodsServiceName is the name of the headless Service, by which gateways find the single pods of a server.
+func PodsServiceName(server string) string { return server + "-pods" }
+
 // ConfigMapName is the name of the ConfigMap that holds the inline configuration.
 func ConfigMapName(server string) string { return server + "-config" }
 

@@ -30,18 +30,19 @@ func networkPolicy(server *mcpv1alpha1.MCPServer, env Environment) *networkingv1
 	}
 }
 
-// operatorPeer is the operator.
-func operatorPeer(env Environment) networkingv1.NetworkPolicyPeer {
+// operatorPeer is the operator, which runs in that namespace.
+func operatorPeer(namespace string) networkingv1.NetworkPolicyPeer {
 	return networkingv1.NetworkPolicyPeer{
-		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: env.OperatorNamespace}},
+		NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{corev1.LabelMetadataName: namespace}},
 		PodSelector:       &metav1.LabelSelector{MatchLabels: OperatorLabels()},
 	}
 }
 
 // ingress always names at least one peer, the operator: a rule without peers would let everybody in.
 func ingress(asked mcpv1alpha1.Network, env Environment) networkingv1.NetworkPolicyIngressRule {
-	from := []networkingv1.NetworkPolicyPeer{operatorPeer(env)}
-	if asked.Ingress != mcpv1alpha1.IngressListed {
+	from := []networkingv1.NetworkPolicyPeer{operatorPeer(env.OperatorNamespace)}
+	// Gateways: each MCPAgent that is granted the server adds a policy of its own for its gateway.
+	if asked.Ingress == "" || asked.Ingress == mcpv1alpha1.IngressNamespace {
 		from = append(from, networkingv1.NetworkPolicyPeer{PodSelector: &metav1.LabelSelector{}})
 	}
 	return networkingv1.NetworkPolicyIngressRule{

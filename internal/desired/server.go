@@ -27,9 +27,11 @@ type Environment struct {
 // Server is the children of an MCPServer, each as it is applied.
 type Server struct {
 	// ConfigMap holds the inline configuration; nil if there is none.
-	ConfigMap     *corev1.ConfigMap
-	Deployment    *appsv1.Deployment
-	Service       *corev1.Service
+	ConfigMap  *corev1.ConfigMap
+	Deployment *appsv1.Deployment
+	Service    *corev1.Service
+	// Pods is the headless Service by which gateways find the pod that a session lives on; nil if there are no sessions.
+	Pods          *corev1.Service
 	NetworkPolicy *networkingv1.NetworkPolicy
 }
 
@@ -43,6 +45,7 @@ func ForServer(server *mcpv1alpha1.MCPServer, env Environment, configHash string
 		ConfigMap:     configMap(server),
 		Deployment:    deployment(server, env, configHash),
 		Service:       service(server),
+		Pods:          podsService(server),
 		NetworkPolicy: networkPolicy(server, env),
 	}
 }
@@ -119,4 +122,22 @@ func service(server *mcpv1alpha1.MCPServer) *corev1.Service {
 		svc.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: &seconds}}
 	}
 	return svc
+}
+
+func podsService(server *mcpv1alpha1.MCPServer) *corev1.Service {
+	if !HasPodsService(server) {
+		return nil
+	}
+	return &corev1.Service{
+		ObjectMeta: objectMeta(server, PodsServiceName(server.Name)),
+		Spec: corev1.ServiceSpec{
+			Type:            corev1.ServiceTypeClusterIP,
+			ClusterIP:       corev1.ClusterIPNone,
+			Selector:        Selector(server.Name),
+			SessionAffinity: corev1.ServiceAffinityNone,
+			Ports: []corev1.ServicePort{{
+				Name: portName, Protocol: corev1.ProtocolTCP, Port: Port(server), TargetPort: intstr.FromString(portName),
+			}},
+		},
+	}
 }

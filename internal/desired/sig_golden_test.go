@@ -20,19 +20,7 @@ func TestChildrenOfTheCompatibilityAPIAreWhatTheGoldenFilesShow(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			got := applied(t, ForSIGServer(server, goldenEnvironment, ""))
-			golden := filepath.Join("testdata", "sig", name+".out.yaml")
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatalf("%v: write it with -update", err)
-			}
-			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("what is applied differs from %s (-want +got); -update rewrites it:\n%s", golden, diff)
-			}
+			checkGolden(t, filepath.Join("testdata", "sig", name+".out.yaml"), got)
 			stored := &sigv1alpha1.MCPServer{}
 			if err := store(t, sigAdmission, server, stored); err != nil {
 				t.Fatalf("the API would refuse it: %v", err)

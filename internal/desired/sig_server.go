@@ -117,7 +117,7 @@ func sigNetworkPolicy(server *sigv1alpha1.MCPServer, env Environment) *networkin
 	}
 	if len(asked.IngressFrom) > 0 {
 		// The operator is let in too: locked out, it would tell of a server that nobody can use.
-		ingress.From = append([]networkingv1.NetworkPolicyPeer{operatorPeer(env)}, asked.IngressFrom...)
+		ingress.From = append([]networkingv1.NetworkPolicyPeer{operatorPeer(env.OperatorNamespace)}, asked.IngressFrom...)
 	}
 	return &networkingv1.NetworkPolicy{
 		ObjectMeta: sigObjectMeta(server),

@@ -52,12 +52,16 @@ func IsBridged(pod *corev1.Pod) bool {
 func GatewayRevision(server *mcpv1alpha1.MCPServer, env Environment, configHash string) string {
 	env.GatewayImage = ""
 	server = &mcpv1alpha1.MCPServer{ObjectMeta: server.ObjectMeta, Spec: *server.Spec.DeepCopy()}
-	template := podTemplate(server, env, configHash)
+	return digestOf(podTemplate(server, env, configHash), server.Annotations[mcpv1alpha1.AnnotationUpgradeGateway])
+}
+
+// digestOf is a digest of a pod template, and of a request for another gateway image.
+func digestOf(template corev1.PodTemplateSpec, request string) string {
 	// As a map without what is empty: another release of the API's Go types, which writes an empty field more or less, must not
 	// change the digest.
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&template)
 	if err == nil {
-		content["request"] = server.Annotations[mcpv1alpha1.AnnotationUpgradeGateway]
+		content["request"] = request
 		prune(content)
 	}
 	text, jsonErr := json.Marshal(content)

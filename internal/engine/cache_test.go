@@ -1,17 +1,22 @@
 package engine
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 )
 
 func TestOfAPodOnlyWhatIsReadIsKept(t *testing.T) {
@@ -29,7 +34,7 @@ func TestOfAPodOnlyWhatIsReadIsKept(t *testing.T) {
 	want := full.DeepCopy()
 	want.Annotations, want.ManagedFields, want.Status.HostIP = nil, nil, ""
 	want.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: desired.WorkloadName, Ports: []corev1.ContainerPort{{ContainerPort: 8080}}}}}
-	asBefore := diagnosePod(full, now)
+	asBefore := diagnose.Subject{}.Pod(full, now)
 
 	got, err := trimPod(full)
 	if err != nil {
@@ -39,7 +44,7 @@ func TestOfAPodOnlyWhatIsReadIsKept(t *testing.T) {
 		t.Errorf("kept (-want +got)\n%s", diff)
 	}
 	trimmed, ok := got.(*corev1.Pod)
-	if !ok || diagnosePod(trimmed, now) != asBefore || podPort(trimmed) != 8080 || !isReady(trimmed) {
+	if !ok || (diagnose.Subject{}).Pod(trimmed, now) != asBefore || podPort(trimmed) != 8080 || !diagnose.IsReady(trimmed) {
 		t.Errorf("a trimmed pod is judged differently: %+v", got)
 	}
 	if other, err := trimPod("tombstone"); other != "tombstone" || err != nil {
@@ -57,7 +62,8 @@ func TestOfForeignObjectsOnlyTheMetadataIsKept(t *testing.T) {
 		"the label alone does not make it ours":         {},
 		"a controller of another kind":                  {owners: owners{{Kind: "StatefulSet", Name: "demo", Controller: new(true)}}},
 		"a server that is an owner, not the controller": {owners: owners{{Kind: "MCPServer", Name: "demo"}}},
-		"ours": {owners: makeDeployment().OwnerReferences, ours: true},
+		"a server's": {owners: makeDeployment().OwnerReferences, ours: true},
+		"an agent's": {owners: owners{{Kind: "MCPAgent", Name: "demo", Controller: new(true)}}, ours: true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -68,27 +74,67 @@ func TestOfForeignObjectsOnlyTheMetadataIsKept(t *testing.T) {
 			}
 			trimmed, kept := full, full
 			trimmed.Annotations, trimmed.ManagedFields, kept.ManagedFields = nil, nil, nil
-			deployment := &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}, Status: appsv1.DeploymentStatus{Replicas: 1}}
-			service := &corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "192.0.2.1"}}
-			policy := &networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}}
-			want := []client.Object{
-				&appsv1.Deployment{ObjectMeta: trimmed}, &corev1.Service{ObjectMeta: trimmed}, &networkingv1.NetworkPolicy{ObjectMeta: trimmed},
-			}
-			if tt.ours {
-				deployment.ObjectMeta, service.ObjectMeta, policy.ObjectMeta = kept, kept, kept
-				want = []client.Object{deployment.DeepCopy(), service.DeepCopy(), policy.DeepCopy()}
-			}
-			deployment.ObjectMeta, service.ObjectMeta, policy.ObjectMeta = *full.DeepCopy(), *full.DeepCopy(), *full.DeepCopy()
-			for i, obj := range []client.Object{deployment, service, policy} {
+			for _, obj := range contentful() {
+				want := reflect.New(reflect.TypeOf(obj).Elem()).Interface().(client.Object) //nolint:forcetypeassert // of obj's type
+				setMeta(want, trimmed)
+				if tt.ours {
+					want = obj.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of it
+					setMeta(want, kept)
+				}
+				setMeta(obj, full)
 				got, err := trimForeign(obj)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(any(want[i]), got); diff != "" {
+				if diff := cmp.Diff(any(want), got); diff != "" {
 					t.Errorf("kept of a %T (-want +got)\n%s", obj, diff)
 				}
 			}
 		})
+	}
+}
+
+// contentful returns an object with content of every kind of children that is cached whole.
+func contentful() []client.Object {
+	return []client.Object{
+		&appsv1.Deployment{Spec: appsv1.DeploymentSpec{Paused: true}, Status: appsv1.DeploymentStatus{Replicas: 1}},
+		&corev1.Service{Spec: corev1.ServiceSpec{ClusterIP: "192.0.2.1"}},
+		&networkingv1.NetworkPolicy{Spec: networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{"Egress"}}},
+		&corev1.ServiceAccount{
+			AutomountServiceAccountToken: new(true), Secrets: []corev1.ObjectReference{{Name: "a"}},
+			ImagePullSecrets: []corev1.LocalObjectReference{{Name: "b"}},
+		},
+		&rbacv1.Role{Rules: []rbacv1.PolicyRule{{Verbs: []string{"get"}}}},
+		&rbacv1.RoleBinding{RoleRef: rbacv1.RoleRef{Name: "a"}, Subjects: []rbacv1.Subject{{Name: "b"}}},
+		&autoscalingv2.HorizontalPodAutoscaler{
+			Spec:   autoscalingv2.HorizontalPodAutoscalerSpec{MaxReplicas: 1},
+			Status: autoscalingv2.HorizontalPodAutoscalerStatus{CurrentReplicas: 1},
+		},
+		&policyv1.PodDisruptionBudget{
+			Spec:   policyv1.PodDisruptionBudgetSpec{Selector: &metav1.LabelSelector{}},
+			Status: policyv1.PodDisruptionBudgetStatus{CurrentHealthy: 1},
+		},
+	}
+}
+
+func setMeta(obj client.Object, meta metav1.ObjectMeta) {
+	reflect.ValueOf(obj).Elem().FieldByName("ObjectMeta").Set(reflect.ValueOf(*meta.DeepCopy()))
+}
+
+func TestOfEveryKindThatIsCachedWholeForeignObjectsAreTrimmed(t *testing.T) {
+	t.Parallel()
+	options, err := CacheOptions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	trimmed := map[reflect.Type]bool{}
+	for kind := range options.ByObject {
+		trimmed[reflect.TypeOf(kind)] = true
+	}
+	for _, obj := range contentful() {
+		if !trimmed[reflect.TypeOf(obj)] {
+			t.Errorf("the cache keeps all content of every %T of the cluster", obj)
+		}
 	}
 }
 
@@ -107,14 +153,19 @@ func TestOfWhatIsOnlyLookedForNoCopyOfItsContentIsKept(t *testing.T) {
 		}
 		trimmed++
 		got, err := by.Transform(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Name: "demo", Namespace: "team", UID: "uid-1", ResourceVersion: "7", Labels: map[string]string{"team": "a"},
-			Annotations:   map[string]string{corev1.LastAppliedConfigAnnotation: `{"stringData":{"token":"secret"}}`},
+			Name: "demo", Namespace: "team", UID: "uid-1", ResourceVersion: "7", Labels: map[string]string{"team": "a", "mcp.operator/tool": "x"},
+			Annotations: map[string]string{
+				corev1.LastAppliedConfigAnnotation: `{"stringData":{"token":"secret"}}`, "mcp.operator/allowed-hosts": "api.example.com",
+			},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl"}},
 		}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "demo", Namespace: "team", UID: "uid-1", ResourceVersion: "7"}}
+		want := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+			Name: "demo", Namespace: "team", UID: "uid-1", ResourceVersion: "7",
+			Labels: map[string]string{"mcp.operator/tool": "x"}, Annotations: map[string]string{"mcp.operator/allowed-hosts": "api.example.com"},
+		}}
 		if diff := cmp.Diff(any(want), got); diff != "" {
 			t.Errorf("kept of a %T (-want +got)\n%s", kind, diff)
 		}

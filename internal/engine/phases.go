@@ -17,6 +17,7 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
@@ -102,11 +103,25 @@ func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
 	return s.wrote("ConfigMap", s.applier.Remove(ctx, s.object, unused))
 }
 
+// applyService applies the Service and, where there are sessions, the headless one by which gateways find the pod that a session lives on.
 func (s *scope) applyService(ctx context.Context) reconcile.Outcome {
 	_, err := s.applier.Apply(ctx, s.object, s.children.Service)
+	if err == nil {
+		err = s.applyPodsService(ctx)
+	}
 	out := s.wrote("Service", err)
 	s.applied = out.IsDone()
 	return out
+}
+
+func (s *scope) applyPodsService(ctx context.Context) error {
+	if pods := s.children.Pods; pods != nil {
+		_, err := s.applier.Apply(ctx, s.object, pods)
+		return err
+	}
+	return s.applier.Remove(ctx, s.object, &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+		Name: desired.PodsServiceName(s.server.Name), Namespace: s.server.Namespace,
+	}})
 }
 
 // wrote notes whether a child could be written.
@@ -158,25 +173,25 @@ func (s *scope) observePods(ctx context.Context) reconcile.Outcome {
 		return reconcile.Wait(mcpv1alpha1.ReasonInitializing, "Waiting for the Deployment to be created", 0)
 	}
 	status.Replicas = s.deployment.Status.Replicas
-	s.diagnosis = s.diagnose(ctx)
+	s.diagnosis = diagnose.Subject{}.Workload(ctx, s.APIReader, s.deployment, s.pods)
 	wanted := replicasOf(s.deployment)
 	switch {
 	case wanted == 0:
 		return reconcile.Unsettled(mcpv1alpha1.ReasonScaledToZero, "The server is scaled to 0 replicas", 0)
 	case status.ReadyReplicas > 0:
 		message := fmt.Sprintf("%d of %d replicas are ready", status.ReadyReplicas, wanted)
-		if status.ReadyReplicas < wanted && s.diagnosis.reason != "" {
-			message += "; " + s.diagnosis.message
+		if status.ReadyReplicas < wanted && s.diagnosis.Reason != "" {
+			message += "; " + s.diagnosis.Message
 		}
 		out := reconcile.Done(mcpv1alpha1.ReasonAvailable, message)
-		out.After = s.diagnosis.after
+		out.After = s.diagnosis.After
 		return out
-	case s.diagnosis.reason != "":
-		return reconcile.Unsettled(s.diagnosis.reason, s.diagnosis.message, s.diagnosis.after)
+	case s.diagnosis.Reason != "":
+		return reconcile.Unsettled(s.diagnosis.Reason, s.diagnosis.Message, s.diagnosis.After)
 	case s.wasAvailable():
-		return reconcile.Unsettled(mcpv1alpha1.ReasonNotReady, "No pod is ready", s.diagnosis.after)
+		return reconcile.Unsettled(mcpv1alpha1.ReasonNotReady, "No pod is ready", s.diagnosis.After)
 	}
-	return reconcile.Wait(mcpv1alpha1.ReasonInitializing, "Waiting for pods to become ready", s.diagnosis.after)
+	return reconcile.Wait(mcpv1alpha1.ReasonInitializing, "Waiting for pods to become ready", s.diagnosis.After)
 }
 
 // wasAvailable says whether pods were, or failed to be, ready before: then having none is a failure and not a beginning.
@@ -205,7 +220,7 @@ func (s *scope) readWorkload(ctx context.Context) error {
 		return fmt.Errorf("list pods of MCPServer %s: %w", key, err)
 	}
 	for _, pod := range pods.Items {
-		if s.kind().ServerOf(&pod) == s.server.Name && !isOver(&pod) {
+		if s.kind().ServerOf(&pod) == s.server.Name && !diagnose.IsOver(&pod) {
 			s.pods = append(s.pods, pod)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -188,7 +189,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 		r.prober.Forget(key)
 	}
 	r.refs.forget(key)
-	r.applier.Forget(client.ObjectKey{Namespace: key.Namespace, Name: desired.ConfigMapName(key.Name)})
+	r.applier.Forget(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: desired.ConfigMapName(key.Name)}})
 	deleteMetrics(r.kind().Name(), key)
 }
 

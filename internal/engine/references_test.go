@@ -115,7 +115,12 @@ type store struct {
 func makeStore(t *testing.T, objects ...client.Object) *store {
 	t.Helper()
 	s := &store{t: t}
-	s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(objects...).WithInterceptorFuncs(interceptor.Funcs{
+	// The client writes a resourceVersion into what it is given, and the cases of a table share their objects.
+	own := make([]client.Object, 0, len(objects))
+	for _, obj := range objects {
+		own = append(own, copyOf(obj))
+	}
+	s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(own...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 			if _, metadataOnly := obj.(*metav1.PartialObjectMetadata); !metadataOnly {
 				s.read = append(s.read, key.Name)

@@ -10,6 +10,7 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 )
 
@@ -44,7 +45,7 @@ type scope struct {
 	pods       []corev1.Pod
 
 	// diagnosis is what is wrong with the pods; set by observePods.
-	diagnosis diagnosis
+	diagnosis diagnose.Finding
 
 	// verdict is what the prober knows; set by verify.
 	verdict probe.Verdict

@@ -61,7 +61,7 @@ func (s *scope) summarize(result reconcile.Result) Pass {
 	status.Phase = phaseOf(status.Conditions, status.ReadyReplicas)
 	pass := Pass{
 		Server: s.server, Deployment: s.deployment, Seen: s.seen,
-		DiagnosisReason: s.diagnosis.reason, Diagnosis: s.diagnosis.message,
+		DiagnosisReason: s.diagnosis.Reason, Diagnosis: s.diagnosis.Message,
 		FailedChild: s.failedChild, Cause: result.Problem.Cause(), Endpoint: s.address(), Attempts: s.verdict.Attempts,
 		Policy: s.policy, CapabilityChange: s.capabilityChange,
 	}
@@ -129,15 +129,15 @@ func (s *scope) progressing() metav1.Condition {
 	for _, condition := range d.Status.Conditions {
 		if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse {
 			c.Status, c.Reason = metav1.ConditionFalse, mcpv1alpha1.ReasonProgressDeadlineExceeded
-			c.Message = "The rollout is stuck: " + cmp.Or(s.diagnosis.message, condition.Message)
+			c.Message = "The rollout is stuck: " + cmp.Or(s.diagnosis.Message, condition.Message)
 			return c
 		}
 	}
 	wanted := replicasOf(d)
 	if d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == wanted && d.Status.Replicas == wanted && !isRolling(d) {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonSettled, "All pods are of the current specification"
-	} else if s.diagnosis.reason != "" {
-		c.Message += "; " + s.diagnosis.message
+	} else if s.diagnosis.Reason != "" {
+		c.Message += "; " + s.diagnosis.Message
 	}
 	return c
 }

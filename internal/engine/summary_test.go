@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
@@ -196,12 +197,12 @@ func TestProgressingFollowsTheRollout(t *testing.T) {
 	const under, over = "Pods are being added or replaced", "All pods are of the current specification"
 	settled := is(metav1.ConditionFalse, "Settled", over)
 	rollingOut := is(metav1.ConditionTrue, "RollingOut", under)
-	crash := diagnosis{reason: "CrashLooping", message: "Container crashing"}
+	crash := diagnose.Finding{Reason: "CrashLooping", Message: "Container crashing"}
 
 	tests := map[string]struct {
 		deployment *appsv1.Deployment
 		conditions []metav1.Condition
-		diagnosis  diagnosis
+		diagnosis  diagnose.Finding
 		paused     bool
 		unapplied  bool
 		want       metav1.Condition

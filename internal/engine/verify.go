@@ -12,12 +12,14 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
@@ -133,7 +135,7 @@ func (s *scope) probed(pods []probe.Pod, trusted trust) probe.Server {
 		SSE: s.server.Spec.Transport == mcpv1alpha1.TransportSSE, TLS: trusted.config, Trust: trusted.id,
 	}
 	for i := range s.pods {
-		if !isReady(&s.pods[i]) {
+		if !diagnose.IsReady(&s.pods[i]) {
 			server.Unready = append(server.Unready, s.pods[i].UID)
 		}
 	}
@@ -153,7 +155,7 @@ func (s *scope) readyPods() []probe.Pod {
 	own := s.ownPods()
 	for i := range own {
 		pod := &own[i]
-		if !isReady(pod) || pod.Status.PodIP == "" {
+		if !diagnose.IsReady(pod) || pod.Status.PodIP == "" {
 			continue
 		}
 		port := cmp.Or(podPort(pod), desired.Port(s.server))
@@ -162,6 +164,16 @@ func (s *scope) readyPods() []probe.Pod {
 		})
 	}
 	return pods
+}
+
+// podPort is the port that a pod itself listens on: during a rollout it may differ from the specification's.
+func podPort(pod *corev1.Pod) int32 {
+	for _, c := range pod.Spec.Containers {
+		if c.Name == desired.WorkloadName && len(c.Ports) > 0 {
+			return c.Ports[0].ContainerPort
+		}
+	}
+	return 0
 }
 
 // verifyInline does the handshake here and now, for a Reconciler without a prober.

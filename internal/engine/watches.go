@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 )
@@ -68,8 +69,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		For(r.kind().New(), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&appsv1.Deployment{}, r.byName(desired.DeploymentName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&corev1.Service{}, r.byName(r.kind().ServiceName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&corev1.Service{}, r.byName(desired.PodsServiceName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&networkingv1.NetworkPolicy{}, r.byName(desired.NetworkPolicyName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.serverOfPod), builder.WithPredicates(podTellsSomething())).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.serverOfPod), builder.WithPredicates(diagnose.News())).
 		WatchesMetadata(&corev1.ConfigMap{}, r.byReference(indexConfigMaps), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(&corev1.ConfigMap{}, r.byName(desired.ConfigMapName("")), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		WatchesMetadata(&corev1.Secret{}, r.byReference(indexSecrets), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
@@ -160,30 +162,4 @@ func (r *Reconciler) serverOfPod(_ context.Context, pod client.Object) []reconci
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: name}}}
-}
-
-// podTellsSomething lets changes of pods pass that a status or a probe depends on.
-func podTellsSomething() predicate.Predicate {
-	return predicate.Funcs{
-		CreateFunc: func(event.CreateEvent) bool { return true },
-		DeleteFunc: func(event.DeleteEvent) bool { return true },
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			was, okWas := e.ObjectOld.(*corev1.Pod)
-			is, okIs := e.ObjectNew.(*corev1.Pod)
-			return okWas && okIs && tellsOf(was) != tellsOf(is)
-		},
-	}
-}
-
-// tells is what of a pod matters to us.
-type tells struct {
-	ready, deleting bool
-	address         string
-	diagnosis       diagnosis
-}
-
-func tellsOf(pod *corev1.Pod) tells {
-	d := diagnosePod(pod, pod.CreationTimestamp.Time)
-	d.after = 0
-	return tells{ready: isReady(pod), deleting: !pod.DeletionTimestamp.IsZero(), address: pod.Status.PodIP, diagnosis: d}
 }

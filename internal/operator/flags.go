@@ -38,7 +38,12 @@ func (o *Options) addFlags(flags *flag.FlagSet, getenv func(string) string) {
 	flags.StringVar(&o.WatchNamespaces, "watch-namespaces", "",
 		"comma-separated `namespaces` to act in; nothing of any other is read or watched (default: all of them)")
 	flags.StringVar(&o.GatewayImage, "gateway-image", "",
-		"`image` with /mcp-gateway, which runs servers of the transport Stdio; without it they are not run, and say so")
+		"`image` with /mcp-gateway, which is the endpoint of agents and runs servers of the transport Stdio; without it neither is run, and they say so")
+	flags.BoolVar(&o.AllowPrivateEndpoints, "allow-private-endpoints", false,
+		"let the endpoints of MCPTools be at private addresses, such as Services of the cluster; loopback, link-local and metadata addresses never may")
+	flags.StringVar(&o.DNSNamespace, "dns-namespace", "kube-system",
+		"`namespace` of the pods that answer DNS, which gateways may ask; empty lets them ask anybody at port 53")
+	flags.StringVar(&o.DNSSelector, "dns-selector", "k8s-app=kube-dns", "`labels` of those pods; empty means all of the namespace")
 	flags.IntVar(&o.Workers, "workers", 16, "`number` of objects that are reconciled at once")
 	flags.BoolVar(&o.LeaderElect, "leader-elect", true, "act only while holding a lease, so that several operators can run")
 	flags.StringVar(&o.HealthAddress, "health-probe-bind-address", ":8081", "`address` to serve /healthz and /readyz on; 0 serves none")

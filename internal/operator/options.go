@@ -20,8 +20,12 @@ type Options struct {
 	ClusterDomain string
 	// WatchNamespaces are the namespaces to act in, separated by commas; empty acts in all.
 	WatchNamespaces string
-	// GatewayImage is the image with the bridge that runs Stdio servers; empty runs none.
+	// GatewayImage is the image of the endpoint of agents, and of the bridge that runs Stdio servers; empty runs neither.
 	GatewayImage string
+	// AllowPrivateEndpoints lets the endpoints of MCPTools be at private addresses.
+	AllowPrivateEndpoints bool
+	// DNSNamespace and DNSSelector say which pods answer DNS; without a namespace it may be anybody.
+	DNSNamespace, DNSSelector string
 	// Workers is how many objects are reconciled at once.
 	Workers int
 	// LeaderElect lets only one of several operators act.

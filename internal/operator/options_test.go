@@ -26,6 +26,8 @@ func defaults() Options {
 	return Options{
 		Namespace:      "mcp-operator-system",
 		ClusterDomain:  "cluster.local",
+		DNSNamespace:   "kube-system",
+		DNSSelector:    "k8s-app=kube-dns",
 		MetricsAddress: ":8443",
 		MetricsSecure:  true,
 		MetricsCert:    CertFiles{Name: "tls.crt", Key: "tls.key"},
@@ -75,7 +77,7 @@ func TestParse(t *testing.T) {
 		MetricsCert:   CertFiles{Dir: certs, Name: "a.crt", Key: "a.key"},
 		HealthAddress: "[::1]:9081", Workers: 3, LogLevel: "debug", LogFormat: "text", LogTime: "epoch", LogStacktraces: "error",
 		LogConfigMap: LogConfigMap{Name: "loud", Namespace: "elsewhere", Key: "level"},
-		EnableHTTP2:  true, GatewayImage: "registry.example.com/gateway:1",
+		EnableHTTP2:  true, GatewayImage: "registry.example.com/gateway:1", AllowPrivateEndpoints: true, DNSNamespace: "dns", DNSSelector: "app in (dns)",
 		EnableWebhook: true, WebhookCert: CertFiles{Dir: certs, Name: "a.crt", Key: "a.key"},
 		Policy: webhook.Policy{
 			Images: []string{"registry.example.com/team", "quay.example.com/"}, RequireDigest: true, MaxStorageMounts: 2,
@@ -90,7 +92,7 @@ func TestParse(t *testing.T) {
 		"logging-configmap-key": "level", "enable-http2": "true", "gateway-image": "registry.example.com/gateway:1", "enable-webhook": "true",
 		"webhook-cert-path": certs, "webhook-cert-name": "a.crt", "webhook-cert-key": "a.key",
 		"image-allowlist": "registry.example.com/team, quay.example.com/,", "require-image-digest": "true", "max-storage-mounts": "2",
-		"required-labels": "team,example.com/cost",
+		"required-labels": "team,example.com/cost", "allow-private-endpoints": "true", "dns-namespace": "dns", "dns-selector": "app in (dns)",
 	}
 	var args []string
 	env := map[string]string{}
@@ -223,6 +225,13 @@ func TestParseRefusesABadValueWithWhatIsWrong(t *testing.T) {
 		"the operator's own namespace": {
 			args: []string{"--watch-namespaces=mcp-operator-system"},
 			want: `--watch-namespaces "mcp-operator-system" is not the name of a namespace, or is the operator's own, where no server is run`,
+		},
+		"no namespace of DNS": {
+			args: []string{"--dns-namespace=Kube System"}, want: `--dns-namespace "Kube System" is not the name of a namespace`,
+		},
+		"no selector of DNS": {
+			args: []string{"--dns-selector=a=b=c"}, want: `--dns-selector "a=b=c": it is not a selector of labels: ` +
+				`couldn't parse the selector string "a=b=c": found '=', expected: ',' or 'end of string'`,
 		},
 		"no workers":       {args: []string{"--workers=0"}, want: `--workers 0 is not between 1 and 256`},
 		"too many workers": {args: []string{"--workers=257"}, want: `--workers 257 is not between 1 and 256`},

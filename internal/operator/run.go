@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	uberzap "go.uber.org/zap"
+	networkingv1 "k8s.io/api/networking/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -77,14 +79,18 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	w := wiring{config: config, tls: o.TLS, namespaces: o.watched(), settings: engine.Settings{
+	dns, err := o.dnsPeers()
+	if err != nil {
+		return err
+	}
+	w := wiring{config: config, tls: o.TLS, namespaces: o.watched(), allowPrivate: o.AllowPrivateEndpoints, dns: dns, settings: engine.Settings{
 		OperatorNamespace: o.Namespace, ClusterDomain: o.ClusterDomain, HashKey: key, Workers: o.Workers, GatewayImage: o.GatewayImage,
 	}}
 	if !inCluster {
 		// A laptop reaches neither pods nor Services: the API server forwards.
 		w.settings.ProbeTransport, w.settings.Forwarded = forwarded(config), true
 	}
-	if err := w.reconciler(mgr).SetupWithManager(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
+	if err := w.setup(mgr); err != nil { //nolint:contextcheck // controller-runtime gives it no context
 		return err
 	}
 	gate := newCompatibility(mgr.GetCache(), mgr.GetEventRecorder(eventSource), logger.WithName("compatibility"), func(ctx context.Context) error {
@@ -124,13 +130,26 @@ func serveWebhook(mgr manager.Manager, o Options, logger logr.Logger) error {
 // eventSource is what the operator's events say that they come from.
 const eventSource = "mcp-operator"
 
-// wiring is what both controllers are made of.
+// wiring is what the controllers are made of.
 type wiring struct {
 	config   *rest.Config
 	tls      TLSProfile
 	settings engine.Settings
 	// namespaces are those to act in; none means all.
 	namespaces []string
+	// allowPrivate lets the endpoints of MCPTools be at private addresses.
+	allowPrivate bool
+	// dns are the pods that answer DNS; none means anybody.
+	dns []networkingv1.NetworkPolicyPeer
+}
+
+// setup adds the controllers of our own API to a manager.
+func (w wiring) setup(mgr manager.Manager) error {
+	agents, err := w.agents(mgr)
+	if err != nil {
+		return err
+	}
+	return errors.Join(w.reconciler(mgr).SetupWithManager(mgr), w.tools(mgr).SetupWithManager(mgr), agents.SetupWithManager(mgr))
 }
 
 func (w wiring) reconciler(mgr manager.Manager) *engine.Reconciler {
@@ -234,13 +253,14 @@ func newManager(config *rest.Config, o Options) (manager.Manager, error) {
 
 // requireCRD says plainly what a new user forgets.
 func requireCRD(mapper apimeta.RESTMapper) error {
-	gk := mcpv1alpha1.GroupVersion.WithKind("MCPServer").GroupKind()
-	_, err := mapper.RESTMapping(gk, mcpv1alpha1.GroupVersion.Version)
-	if apimeta.IsNoMatchError(err) {
-		return errors.New("the CustomResourceDefinition mcpservers.mcp.operator is not installed: run kubectl apply -k config/crds")
-	}
-	if err != nil {
-		return fmt.Errorf("ask the API server for MCPServers: %w", err)
+	for _, kind := range []string{"MCPServer", "MCPTool", "MCPAgent"} {
+		_, err := mapper.RESTMapping(mcpv1alpha1.GroupVersion.WithKind(kind).GroupKind(), mcpv1alpha1.GroupVersion.Version)
+		if apimeta.IsNoMatchError(err) {
+			return fmt.Errorf("the CustomResourceDefinition %ss.mcp.operator is not installed: run kubectl apply -k config/crds", strings.ToLower(kind))
+		}
+		if err != nil {
+			return fmt.Errorf("ask the API server for %ss: %w", kind, err)
+		}
 	}
 	return nil
 }

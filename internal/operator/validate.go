@@ -41,6 +41,10 @@ func (o *Options) validate() error {
 			"--watch-namespaces %q is not the name of a namespace, or is the operator's own, where no server is run", namespace)
 	}
 	p.unless(o.GatewayImage == "" || imageReference.MatchString(o.GatewayImage), "--gateway-image %q is not an image reference", o.GatewayImage)
+	p.unless(o.DNSNamespace == "" || dnsLabel.MatchString(o.DNSNamespace), "--dns-namespace %q is not the name of a namespace", o.DNSNamespace)
+	if _, err := o.dnsPeers(); err != nil {
+		p.unless(false, "--dns-selector %q: %w", o.DNSSelector, err)
+	}
 	p.unless(o.Workers >= 1 && o.Workers <= 256, "--workers %d is not between 1 and 256", o.Workers)
 	if o.MetricsCert.Dir != "" {
 		p.checkFiles("--metrics-cert-path", o.MetricsCert)

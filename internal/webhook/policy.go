@@ -1,7 +1,7 @@
-// Package webhook holds MCPServers, of our own API and of the compatibility API, to what the operator's command line demands of them:
-// what CEL cannot know.
+// Package webhook holds MCPServers, of our own API and of the compatibility API, and MCPAgents to what the operator's command line demands of
+// them: what CEL cannot know.
 //
-// It guarantees that both APIs are judged alike, so that neither is a way around what is refused by the other.
+// It guarantees that all are judged alike, so that none is a way around what is refused to the other.
 package webhook
 
 import (
@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Policy is what every MCPServer has to meet. Its zero value admits no storage mount: that of a Policy that asks for nothing is -1.
+// Policy is what every MCPServer and MCPAgent has to meet. Its zero value admits no storage mount: that of a Policy that asks for nothing is -1.
 type Policy struct {
 	// Images are beginnings of the images that may run; nil lets all run. A beginning ends where the image does, or before a '/', a
 	// tag or a digest, so that registry.example.com/team admits registry.example.com/team/server:1, and not registry.example.com/teamwork.
@@ -22,7 +22,7 @@ type Policy struct {
 	// MaxStorageMounts is how many volumes a server may mount; -1 is any number.
 	MaxStorageMounts int
 
-	// RequiredLabels are keys of labels that an MCPServer must have, with whatever value.
+	// RequiredLabels are keys of labels that the object must have, with whatever value.
 	RequiredLabels []string
 }
 
@@ -31,22 +31,25 @@ func (p Policy) Empty() bool {
 	return len(p.Images) == 0 && !p.RequireDigest && p.MaxStorageMounts < 0 && len(p.RequiredLabels) == 0
 }
 
-// subject is what is judged of an MCPServer.
+// subject is what is judged of an object.
 type subject struct {
-	image  string
+	image string
+	// noImage says that the object runs no image of the user's.
+	noImage bool
+
 	mounts int
 	labels map[string]string
 }
 
 var endsInDigest = regexp.MustCompile(`@sha256:[0-9a-f]{64}$`)
 
-// judge says what of an MCPServer does not meet the policy, and what to do; nothing if all does.
+// judge says what of an object does not meet the policy, and what to do; nothing if all does.
 func (p Policy) judge(s subject) []string {
 	var reasons []string
-	if len(p.Images) > 0 && !p.admits(s.image) {
+	if len(p.Images) > 0 && !s.noImage && !p.admits(s.image) {
 		reasons = append(reasons, fmt.Sprintf("image %q is not on the allow list: it must begin with one of %q", s.image, p.Images))
 	}
-	if p.RequireDigest && !endsInDigest.MatchString(s.image) {
+	if p.RequireDigest && !s.noImage && !endsInDigest.MatchString(s.image) {
 		reasons = append(reasons, fmt.Sprintf("image %q must be given by digest: it must end in @sha256: and 64 hexadecimal digits", s.image))
 	}
 	if p.MaxStorageMounts >= 0 && s.mounts > p.MaxStorageMounts {

@@ -3,7 +3,7 @@ package cel
 import "slices"
 
 func allAccepted() []accepted {
-	return slices.Concat(meant, meantStorage, withinLimits())
+	return slices.Concat(meant, meantStorage, serverLimits().within())
 }
 
 // meant is what a rule might refuse by mistake.

@@ -14,9 +14,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
 
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -76,10 +78,10 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// subject is the name of an MCPServer of each API that exists, for cases of its status.
+// subject is the name of an object of each kind that exists, for cases of its status.
 const subject = "subject"
 
-// prepare makes what the tests find: the namespace of the samples, and the subject.
+// prepare makes what the tests find: the namespace of the samples, and the subjects.
 func prepare(ctx context.Context) error {
 	samples := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mcp-system"}}
 	if err := api.Create(ctx, samples); err != nil {
@@ -91,6 +93,16 @@ func prepare(ctx context.Context) error {
 	}
 	if err := api.Create(ctx, server); err != nil {
 		return fmt.Errorf("create MCPServer %q: %w", subject, err)
+	}
+	for _, minimal := range []string{minimalTool, minimalAgent} {
+		object := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(minimal), &object.Object); err != nil {
+			return err
+		}
+		object.SetName(subject)
+		if err := api.Create(ctx, object); err != nil {
+			return fmt.Errorf("create %s %q: %w", object.GetKind(), subject, err)
+		}
 	}
 	other := &sigv1alpha1.MCPServer{
 		ObjectMeta: metav1.ObjectMeta{Name: subject, Namespace: namespace},

@@ -16,30 +16,16 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// minimal is the smallest valid MCPServer. Every case is minimal and one change.
-const minimal = `
-apiVersion: mcp.operator/v1alpha1
-kind: MCPServer
-metadata: {name: demo, namespace: default}
-spec: {image: "registry.example.com/team/server:1.2.3"}
-`
-
-// The kinds that have cases, by group and kind.
-const (
-	ownKind = "mcp.operator/MCPServer"
-	sigKind = "mcp.x-k8s.io/MCPServer"
-)
-
 // accepted is an object that must be accepted.
 type accepted struct {
 	name   string // a sentence
-	change string // YAML that is merged over minimal; null removes
+	change string // YAML that is merged over the smallest object; null removes
 }
 
 // refused is an object that must be refused.
 type refused struct {
 	name   string // a sentence
-	change string // YAML that is merged over minimal; null removes
+	change string // YAML that is merged over the smallest object; null removes
 	field  string // where the refusal points to, without the numbers of items
 	says   string // a distinctive part of the message
 }
@@ -83,7 +69,13 @@ func merge(object, patch map[string]any) {
 // an object that exists.
 func submit(t *testing.T, change string) (*unstructured.Unstructured, error) {
 	t.Helper()
-	object := changed(t, change)
+	return submitTo(t, minimal, change)
+}
+
+// submitTo does that with a change of the smallest object of any kind.
+func submitTo(t *testing.T, minimal, change string) (*unstructured.Unstructured, error) {
+	t.Helper()
+	object := changedFrom(t, minimal, change)
 	status, ok := object.Object["status"]
 	if !ok {
 		return object, api.Create(t.Context(), object, client.DryRunAll)
@@ -110,11 +102,16 @@ func causesOf(err error) []metav1.StatusCause {
 	})
 }
 
-var itemNumber = regexp.MustCompile(`\[\d+\]`)
+var (
+	itemNumber = regexp.MustCompile(`\[\d+\]`)
+	mapKey     = regexp.MustCompile(`\[([^]]+)\]`)
+)
 
-// fieldOf returns the field that a cause points to, without the numbers of items; the object itself is "".
+// fieldOf returns the field that a cause points to, without the numbers of items and with keys of maps as if they were fields; the
+// object itself is "".
 func fieldOf(cause metav1.StatusCause) string {
-	return itemNumber.ReplaceAllString(strings.TrimPrefix(strings.TrimPrefix(cause.Field, "<nil>"), "."), "[]")
+	field := strings.TrimPrefix(strings.TrimPrefix(cause.Field, "<nil>"), ".")
+	return mapKey.ReplaceAllString(itemNumber.ReplaceAllString(field, "[]"), ".$1")
 }
 
 // points says whether a cause points to the field that a case names, or to what it is part of.
@@ -125,24 +122,28 @@ func (c refused) points(cause metav1.StatusCause) bool {
 
 func TestWhatIsMeantIsAccepted(t *testing.T) {
 	t.Parallel()
-	for _, c := range allAccepted() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			if _, err := submit(t, c.change); err != nil {
-				t.Errorf("%s\nis refused: %v", c.change, err)
-			}
-		})
+	for kind, cases := range ownKinds() {
+		for _, c := range cases.accepted {
+			t.Run(kind+" "+c.name, func(t *testing.T) {
+				t.Parallel()
+				if _, err := submitTo(t, cases.minimal, c.change); err != nil {
+					t.Errorf("%.1000s\nis refused: %v", c.change, err)
+				}
+			})
+		}
 	}
 }
 
 func TestWhatCannotWorkIsRefused(t *testing.T) {
 	t.Parallel()
-	for _, c := range allRefused() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			_, err := submit(t, c.change)
-			c.judge(t, err)
-		})
+	for kind, cases := range ownKinds() {
+		for _, c := range cases.refused {
+			t.Run(kind+" "+c.name, func(t *testing.T) {
+				t.Parallel()
+				_, err := submitTo(t, cases.minimal, c.change)
+				c.judge(t, err)
+			})
+		}
 	}
 }
 
@@ -171,18 +172,23 @@ func (c refused) judge(t *testing.T, err error) {
 // TestEveryRuleRefusesSomething holds the cases to the schema: what no case provokes might as well not be there.
 func TestEveryRuleRefusesSomething(t *testing.T) {
 	t.Parallel()
-	var causes []metav1.StatusCause
-	for _, c := range allRefused() {
-		_, err := submit(t, c.change)
-		causes = append(causes, causesOf(err)...)
+	for kind, cases := range ownKinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			var causes []metav1.StatusCause
+			for _, c := range cases.refused {
+				_, err := submitTo(t, cases.minimal, c.change)
+				causes = append(causes, causesOf(err)...)
+			}
+			provokesAll(t, kind, causes)
+		})
 	}
-	provokesAll(t, ownKind, causes)
 }
 
 // provokesAll reports what a schema demands and no cause is of.
 func provokesAll(t *testing.T, kind string, causes []metav1.StatusCause) {
 	t.Helper()
-	for _, c := range constraintsOf(schemaOf(t, kind)) {
+	for _, c := range constraintsOf(kind, schemaOf(t, kind)) {
 		provoked := false
 		for _, cause := range causes {
 			provoked = provoked || c.refuses(cause)
@@ -196,8 +202,8 @@ func provokesAll(t *testing.T, kind string, causes []metav1.StatusCause) {
 func TestKindsWithoutCasesAreFound(t *testing.T) {
 	t.Parallel()
 	for kind := range readCRDs(t) {
-		if kind != ownKind && kind != sigKind {
-			t.Errorf("the rules of %s are not tested: give it cases, and its schema to TestEveryRuleRefusesSomething", kind)
+		if _, ok := ownKinds()[kind]; !ok && kind != sigKind {
+			t.Errorf("the rules of %s are not tested: give it cases", kind)
 		}
 	}
 }
@@ -205,15 +211,17 @@ func TestKindsWithoutCasesAreFound(t *testing.T) {
 // TestEveryStringAndListHasALimit keeps objects small enough to be stored, and rules cheap enough to be evaluated.
 func TestEveryStringAndListHasALimit(t *testing.T) {
 	t.Parallel()
-	walk("", schemaOf(t, ownKind), func(path string, node *schemaNode) {
-		limited := map[string]bool{
-			"string":  node.MaxLength != nil || len(node.Enum) > 0,
-			"array":   node.MaxItems != nil,
-			"object":  node.AdditionalProperties == nil || node.MaxProperties != nil,
-			"integer": node.Minimum != nil && node.Maximum != nil || strings.HasPrefix(path, "status."), // the operator counts there
-		}
-		if is, known := limited[node.Type]; isOurs(path) && known && !is {
-			t.Errorf("%s is a %s without a limit", path, node.Type)
-		}
-	})
+	for kind := range ownKinds() {
+		walk("", schemaOf(t, kind), func(path string, node *schemaNode) {
+			limited := map[string]bool{
+				"string":  node.MaxLength != nil || len(node.Enum) > 0,
+				"array":   node.MaxItems != nil,
+				"object":  node.AdditionalProperties == nil || node.MaxProperties != nil,
+				"integer": node.Minimum != nil && node.Maximum != nil || strings.HasPrefix(path, "status."), // the operator counts there
+			}
+			if is, known := limited[node.Type]; isOurs(kind, path) && known && !is {
+				t.Errorf("%s of %s is a %s without a limit", path, kind, node.Type)
+			}
+		})
+	}
 }

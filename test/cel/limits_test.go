@@ -152,12 +152,23 @@ var choices = []choice{
 	{"spec: {storage: [{mountPath: /a, emptyDir: {medium: %s}}]}", "spec.storage[].emptyDir.medium", []string{"Memory"}},
 	{"spec: {sessions: %s}", "spec.sessions", []string{"Auto", "Stateful", "Stateless"}},
 	{"spec: {updateStrategy: {type: %s}}", "spec.updateStrategy.type", []string{"RollingUpdate", "Recreate"}},
-	{"spec: {network: {ingress: %s}}", "spec.network.ingress", []string{"Namespace", "Listed"}},
+	{"spec: {network: {ingress: %s}}", "spec.network.ingress", []string{"Namespace", "Gateways", "Listed"}},
 	{"spec: {network: {egressPorts: [{port: 53, protocol: %s}]}}", "spec.network.egressPorts[].protocol", []string{"TCP", "UDP", "SCTP"}},
 	{"spec: {podSecurity: {seccompProfile: {type: %s}}}", "spec.podSecurity.seccompProfile.type", []string{"RuntimeDefault"}},
 	{"status: {phase: %s}", "status.phase", []string{"Pending", "Ready", "Degraded", "Failed", "ScaledToZero"}},
 	{"status: {sessions: %s}", "status.sessions", []string{"Stateful", "Stateless"}},
 }
+
+// limits are the limits of the fields of a kind.
+type limits struct {
+	numbers []number
+	texts   []text
+	lists   []list
+	choices []choice
+}
+
+// serverLimits are the limits of an MCPServer.
+func serverLimits() limits { return limits{allNumbers(), texts, lists, choices} }
 
 // allNumbers is numbers, and probeNumbers for each probe.
 func allNumbers() []number {
@@ -186,25 +197,25 @@ func (c list) of(length int) string {
 	return fmt.Sprintf(c.change, strings.Join(items, ", "))
 }
 
-// withinLimits is every field at its limits.
-func withinLimits() []accepted {
+// within is every field at its limits.
+func (l limits) within() []accepted {
 	var cases []accepted
 	add := func(change, format string, args ...any) {
 		cases = append(cases, accepted{fmt.Sprintf(format, args...), change})
 	}
-	for _, c := range allNumbers() {
+	for _, c := range l.numbers {
 		add(fmt.Sprintf(c.change, c.low), "%s may be %d", c.field, c.low)
 		add(fmt.Sprintf(c.change, c.high), "%s may be %d", c.field, c.high)
 	}
-	for _, c := range texts {
+	for _, c := range l.texts {
 		add(c.of(c.low), "%s may have %d characters", c.field, c.low)
 		add(c.of(c.high), "%s may have %d characters", c.field, c.high)
 	}
-	for _, c := range lists {
+	for _, c := range l.lists {
 		add(c.of(0), "%s may be empty", c.field)
 		add(c.of(c.high), "%s may have %d entries", c.field, c.high)
 	}
-	for _, c := range choices {
+	for _, c := range l.choices {
 		for _, word := range c.words {
 			add(fmt.Sprintf(c.change, word), "%s may be %s", c.field, word)
 		}
@@ -212,26 +223,26 @@ func withinLimits() []accepted {
 	return cases
 }
 
-// beyondLimits is every field one beyond each of its limits.
-func beyondLimits() []refused {
+// beyond is every field one beyond each of its limits.
+func (l limits) beyond() []refused {
 	var cases []refused
 	add := func(change, field, says, format string, args ...any) {
 		cases = append(cases, refused{field + " " + fmt.Sprintf(format, args...), change, field, says})
 	}
-	for _, c := range allNumbers() {
+	for _, c := range l.numbers {
 		add(fmt.Sprintf(c.change, c.low-1), c.field, fmt.Sprintf("greater than or equal to %d", c.low), "must not be %d", c.low-1)
 		add(fmt.Sprintf(c.change, c.high+1), c.field, fmt.Sprintf("less than or equal to %d", c.high), "must not be %d", c.high+1)
 	}
-	for _, c := range texts {
+	for _, c := range l.texts {
 		if c.low > 0 {
 			add(c.of(c.low-1), c.field, fmt.Sprintf("at least %d chars", c.low), "must not have %d characters", c.low-1)
 		}
 		add(c.of(c.high+1), c.field, fmt.Sprintf("may not be more than %d", c.high), "must not have %d characters", c.high+1)
 	}
-	for _, c := range lists {
+	for _, c := range l.lists {
 		add(c.of(c.high+1), c.field, fmt.Sprintf("must have at most %d", c.high), "must not have %d entries", c.high+1)
 	}
-	for _, c := range choices {
+	for _, c := range l.choices {
 		add(fmt.Sprintf(c.change, "Other"), c.field, `supported values: "`, "must not be Other")
 	}
 	return cases

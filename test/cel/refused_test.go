@@ -5,7 +5,7 @@ import "slices"
 func allRefused() []refused {
 	return slices.Concat(
 		refusedNames, refusedContainers, refusedTransports, refusedMounts, refusedStorage, refusedItems(), refusedMetadata, refusedPods,
-		refusedPlacements, refusedNetworks, refusedStatuses, beyondLimits(),
+		refusedPlacements, refusedNetworks, refusedStatuses, serverLimits().beyond(),
 	)
 }
 

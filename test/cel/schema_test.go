@@ -17,28 +17,48 @@ import (
 
 // foreign are the parts of the schemas that are types of Kubernetes: their fields have the limits that Kubernetes gives
 // them, and its API server checks them when the children are written.
-var foreign = []string{
-	"spec.config.env[]",
-	"spec.config.envFrom[]",
-	"spec.config.inline",
-	"spec.config.storage[].source.configMap",
-	"spec.config.storage[].source.emptyDir",
-	"spec.config.storage[].source.secret",
-	"spec.env[]",
-	"spec.envFrom[]",
-	"spec.network.egressTo[]",
-	"spec.network.ingressFrom[]",
-	"spec.runtime.health.livenessProbe",
-	"spec.runtime.health.readinessProbe",
-	"spec.runtime.resources",
-	"spec.runtime.security.podSecurityContext",
-	"spec.runtime.security.securityContext",
-	"spec.resources.limits{}",
-	"spec.resources.requests{}",
-	"spec.scheduling.affinity",
-	"spec.scheduling.tolerations[]",
-	"spec.scheduling.topologySpreadConstraints[]",
-	"status.conditions[]",
+var foreign = map[string][]string{
+	ownKind: {
+		"spec.config.inline",
+		"spec.env[]",
+		"spec.envFrom[]",
+		"spec.network.egressTo[]",
+		"spec.network.ingressFrom[]",
+		"spec.resources.limits{}",
+		"spec.resources.requests{}",
+		"spec.scheduling.affinity",
+		"spec.scheduling.tolerations[]",
+		"spec.scheduling.topologySpreadConstraints[]",
+		"status.conditions[]",
+	},
+	toolKind: {
+		"status.conditions[]",
+	},
+	agentKind: {
+		"spec.gateway.resources.limits{}",
+		"spec.gateway.resources.requests{}",
+		"spec.network.egressTo[]",
+		"spec.network.ingressFrom[]",
+		"spec.runtime.env[]",
+		"spec.runtime.resources.limits{}",
+		"spec.runtime.resources.requests{}",
+		"status.conditions[]",
+	},
+	sigKind: {
+		"spec.config.env[]",
+		"spec.config.envFrom[]",
+		"spec.config.storage[].source.configMap",
+		"spec.config.storage[].source.emptyDir",
+		"spec.config.storage[].source.secret",
+		"spec.network.egressTo[]",
+		"spec.network.ingressFrom[]",
+		"spec.runtime.health.livenessProbe",
+		"spec.runtime.health.readinessProbe",
+		"spec.runtime.resources",
+		"spec.runtime.security.podSecurityContext",
+		"spec.runtime.security.securityContext",
+		"status.conditions[]",
+	},
 }
 
 // schemaNode is one node of a schema.
@@ -114,22 +134,22 @@ func walk(path string, node *schemaNode, visit func(path string, node *schemaNod
 	}
 }
 
-// isOurs says whether a node is of a type of this project.
-func isOurs(path string) bool {
+// isOurs says whether a node of a kind is of a type of this project.
+func isOurs(kind, path string) bool {
 	if path == "apiVersion" || path == "kind" || path == "metadata" {
 		return false
 	}
-	return !slices.ContainsFunc(foreign, func(prefix string) bool { return strings.HasPrefix(path, prefix) })
+	return !slices.ContainsFunc(foreign[kind], func(prefix string) bool { return strings.HasPrefix(path, prefix) })
 }
 
 // constraintsOf lists what a schema demands: every CEL rule, and every limit of our own types.
-func constraintsOf(schema *schemaNode) []constraint {
+func constraintsOf(kind string, schema *schemaNode) []constraint {
 	var list []constraint
 	walk("", schema, func(path string, node *schemaNode) {
 		for _, rule := range node.XValidations {
 			list = append(list, constraint{strings.TrimPrefix(path, "."), rule.Message, metav1.CauseTypeFieldValueInvalid, ": " + rule.Message})
 		}
-		if isOurs(path) {
+		if isOurs(kind, path) {
 			list = append(list, limitsOf(path, node)...)
 		}
 	})
@@ -179,6 +199,9 @@ func limitsOf(path string, node *schemaNode) []constraint {
 	if node.XListType != nil && *node.XListType == "map" {
 		unique := "no two items with the same " + strings.Join(node.XListMapKeys, " and ")
 		list = append(list, constraint{path + "[]", unique, metav1.CauseTypeFieldValueDuplicate, "Duplicate value"})
+	}
+	if node.XListType != nil && *node.XListType == "set" {
+		list = append(list, constraint{path + "[]", "no two equal items", metav1.CauseTypeFieldValueDuplicate, "Duplicate value"})
 	}
 	return list
 }

@@ -14,27 +14,40 @@ func TestSamplesAndExamplesBecomeReady(t *testing.T) {
 			t.Fatalf("kubectl %v: %v\n%s", args, err, out)
 		}
 	}
-	const samples, example = "--kustomize=../../config/samples", "--filename=../../examples/dev-stack.yaml"
-	const stdio = "--filename=../../examples/stdio.yaml"
-	if _, err := kubectl(t.Context(), "get", "--namespace=mcp-system", "mcpserver/demo-server"); err == nil {
-		t.Log("there is a demo-server already, as after make demo: it is used, and left")
-	} else {
+	const namespace = "--namespace=mcp-system"
+	const samples, example, stdio = "--kustomize=../../config/samples", "--filename=../../examples/dev-stack.yaml", "--filename=../../examples/stdio.yaml"
+	remove := func(manifest string) {
 		t.Cleanup(func() {
-			if out, err := kubectl(context.WithoutCancel(t.Context()), "delete", example, "--ignore-not-found", "--wait=false"); err != nil {
-				t.Errorf("delete the example: %v\n%s", err, out)
+			if out, err := kubectl(context.WithoutCancel(t.Context()), "delete", manifest, "--ignore-not-found", "--wait=false"); err != nil {
+				t.Errorf("delete %s: %v\n%s", manifest, err, out)
 			}
 		})
 	}
-	t.Cleanup(func() {
-		if out, err := kubectl(context.WithoutCancel(t.Context()), "delete", stdio, "--ignore-not-found", "--wait=false"); err != nil {
-			t.Errorf("delete the example: %v\n%s", err, out)
-		}
-	})
-	run("apply", stdio)
-	for _, manifest := range []string{samples, example} {
-		run("apply", manifest)
-		run("wait", "--namespace=mcp-system", "mcpserver/demo-server", "--for=condition=Ready", "--timeout=60s")
-		run("rollout", "status", "--namespace=mcp-system", "deployment/demo-server", "--timeout=60s")
+	if _, err := kubectl(t.Context(), "get", namespace, "mcpserver/demo-server"); err == nil {
+		t.Log("there is a demo-server already, as after make demo: it is used, and left")
+	} else {
+		remove(samples)
+		remove(example)
 	}
-	run("wait", "--namespace=mcp-system", "mcpserver/everything-stdio", "--for=condition=Ready", "--timeout=60s")
+	remove(stdio)
+	run("apply", stdio)
+	for _, tt := range []struct {
+		manifest string
+		ready    []string
+	}{
+		{samples, []string{"mcpserver/demo-server", "mcptool/cluster-version", "mcpagent/demo-agent"}},
+		{example, []string{"mcpserver/demo-server", "mcptool/find-pet", "mcptool/visits-of-pet", "mcpagent/demo-agent"}},
+	} {
+		run("apply", tt.manifest)
+		for _, object := range tt.ready {
+			run("wait", namespace, object, "--for=condition=Ready", "--timeout=60s")
+		}
+		run("wait", namespace, "mcpagent/demo-agent", "--for=condition=Routed", "--timeout=60s")
+		run("rollout", "status", namespace, "deployment/demo-server", "--timeout=60s")
+	}
+	run("rollout", "status", namespace, "deployment/demo-agent", "--timeout=60s")
+	for tool, arguments := range map[string]string{"demo_test_simple_text": `{}`, "find-pet": `{"petId": 1}`, "visits-of-pet": `{"petId": 1}`} {
+		run("exec", namespace, "deployment/demo-agent", "--", "/echo", "call", tool, arguments)
+	}
+	run("wait", namespace, "mcpserver/everything-stdio", "--for=condition=Ready", "--timeout=60s")
 }

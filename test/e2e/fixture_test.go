@@ -107,6 +107,16 @@ func (f *fixture) kubectl(args ...string) string {
 	return out
 }
 
+// forward makes a port of a pod reachable here until the test ends, and returns its address.
+func (f *fixture) forward(pod client.ObjectKey, port uint16) string {
+	f.t.Helper()
+	address, err := forward(f.t.Context(), pod, port)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return address
+}
+
 // echo runs a pod of the image echo, which MCPServers have no part in, and waits until it is ready.
 func (f *fixture) echo(pod *corev1.Pod) client.ObjectKey {
 	f.t.Helper()
@@ -204,10 +214,11 @@ func (f *fixture) dump() {
 	}
 	whole := func(s string) string { return s }
 	namespace := "--namespace=" + f.namespace
-	show(whole, namespace, "get", "mcpservers", "--output=yaml")
+	show(whole, namespace, "get", "mcpservers,mcptools,mcpagents", "--output=yaml")
 	show(whole, namespace, "get", "deployments,replicasets,pods,services,networkpolicies", "--output=wide")
 	show(whole, namespace, "get", "events", "--sort-by=.metadata.creationTimestamp")
 	show(whole, namespace, "logs", "--selector=mcp.operator/server", "--tail=20", "--prefix", "--ignore-errors")
+	show(whole, namespace, "logs", "--selector=mcp.operator/agent", "--tail=40", "--prefix", "--ignore-errors")
 	about := func(log string) string {
 		lines := linesWith(log, f.namespace)
 		return strings.Join(lines[max(0, len(lines)-40):], "")

@@ -176,6 +176,14 @@ func TestRestartOfTheOperatorChangesNothing(t *testing.T) {
 	servers[1].awaitReady(readySoon)
 	servers[2].await("is stopped", podStart, phaseIs(mcpv1alpha1.PhaseScaledToZero))
 	servers[3].await("is told to be no MCP server", podStart, has(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, "NotMCP"))
+	f.tool("find-pet", findPet(f.petstore("api"), nil))
+	f.agent("team", granted("plain"), "find-pet").await("has all its pods", agentSoon, serves("plain_test_simple_text", "find-pet"),
+		says[*agent]("Progressing", metav1.ConditionFalse, ""), says[*agent]("Routed", metav1.ConditionTrue, ""), func(object *agent) string {
+			if object.Status.ReadyReplicas != 2 {
+				return fmt.Sprintf("%d pods of its gateway are ready", object.Status.ReadyReplicas)
+			}
+			return ""
+		})
 	token := f.metricsToken("prometheus", "mcp-operator-metrics-reader")
 	before := f.versions(servers)
 
@@ -206,6 +214,14 @@ func (f *fixture) versions(servers []*running) map[string]string {
 		}
 		for _, pod := range s.pods() {
 			versions["Pod "+pod.Name] = string(pod.UID)
+		}
+	}
+	others := f.kubectl("get", "mcpagents,mcptools,deployments,services,configmaps,secrets,serviceaccounts,networkpolicies,poddisruptionbudgets,"+
+		"roles.rbac.authorization.k8s.io,rolebindings.rbac.authorization.k8s.io",
+		`--output=jsonpath={range .items[*]}{.kind} {.metadata.name}={.metadata.resourceVersion}{"\n"}{end}`)
+	for line := range strings.Lines(others) {
+		if object, version, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			versions[object] = version
 		}
 	}
 	return versions
@@ -240,14 +256,16 @@ func (f *fixture) busy(scraper *scraper, asked ...string) string {
 			return fmt.Sprintf("%s was not asked: %v", name, err)
 		}
 	}
-	for metric, label := range map[string]string{"workqueue_depth": `name="mcpserver"`, "controller_runtime_active_workers": `controller="mcpserver"`} {
-		lines, err := scraper.series(f.t.Context(), metric, label)
-		if err != nil || len(lines) == 0 {
-			return fmt.Sprintf("%s: %q, %v", metric, lines, err)
-		}
-		for _, line := range lines {
-			if !strings.HasSuffix(line, " 0") {
-				return line
+	for _, controller := range []string{"mcpserver", "mcptool", "mcpagent"} {
+		for metric, label := range map[string]string{"workqueue_depth": "name", "controller_runtime_active_workers": "controller"} {
+			lines, err := scraper.series(f.t.Context(), metric, fmt.Sprintf("%s=%q", label, controller))
+			if err != nil || len(lines) == 0 {
+				return fmt.Sprintf("%s of %s: %q, %v", metric, controller, lines, err)
+			}
+			for _, line := range lines {
+				if !strings.HasSuffix(line, " 0") {
+					return line
+				}
 			}
 		}
 	}

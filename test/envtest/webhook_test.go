@@ -120,6 +120,21 @@ func TestTheAPIServerRefusesWhatThePolicyDoes(t *testing.T) {
 		change(server)
 		return server
 	}
+	agent := func(name, image, owner string) client.Object {
+		a := &mcpv1alpha1.MCPAgent{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: f.namespace},
+			Spec: mcpv1alpha1.MCPAgentSpec{
+				ServerRef: &mcpv1alpha1.ObjectName{Name: "demo"}, Auth: mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthNone},
+			},
+		}
+		if owner != "" {
+			a.Labels = map[string]string{"owner": owner}
+		}
+		if image != "" {
+			a.Spec.Runtime = &mcpv1alpha1.AgentRuntime{Image: image}
+		}
+		return a
+	}
 	folder := func(path string) sigv1alpha1.StorageMount {
 		empty := sigv1alpha1.StorageSource{Type: sigv1alpha1.StorageEmptyDir, EmptyDir: &corev1.EmptyDirVolumeSource{}}
 		return sigv1alpha1.StorageMount{Path: path, Source: empty}
@@ -157,8 +172,13 @@ func TestTheAPIServerRefusesWhatThePolicyDoes(t *testing.T) {
 		"theirs with two volumes": {server: theirs("mounts", func(s *sigv1alpha1.MCPServer) {
 			s.Spec.Config.Storage = []sigv1alpha1.StorageMount{folder("/a"), folder("/b")}
 		}), want: "volumes mounted: 2, at most 1 may be"},
-		"ours without a label":   {server: ours("label", func(s *mcpv1alpha1.MCPServer) { s.Labels = nil }), want: `label "owner" is required`},
-		"theirs without a label": {server: theirs("label", func(s *sigv1alpha1.MCPServer) { s.Labels = nil }), want: `label "owner" is required`},
+		"an agent from elsewhere":     {server: agent("elsewhere", strings.Replace(pinned, "/team/", "/other/", 1), "team"), want: notListed},
+		"an agent by tag":             {server: agent("tag", "registry.example.com/team/agent:1", "team"), want: "must be given by digest"},
+		"an agent without a label":    {server: agent("unlabelled", pinned, ""), want: `label "owner" is required`},
+		"an agent without a workload": {server: agent("endpoint", "", "team")},
+		"an agent that meets all":     {server: agent("good", pinned, "team")},
+		"ours without a label":        {server: ours("label", func(s *mcpv1alpha1.MCPServer) { s.Labels = nil }), want: `label "owner" is required`},
+		"theirs without a label":      {server: theirs("label", func(s *sigv1alpha1.MCPServer) { s.Labels = nil }), want: `label "owner" is required`},
 	}
 	for name, tt := range tests {
 		err := f.client.Create(f.ctx, tt.server)

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -62,7 +63,7 @@ func TestWritesAreExactlyWhatAChangeNeeds(t *testing.T) {
 	server.Spec.Args = []string{"-v"}
 	f.create(server)
 	f.condition("counted", "Applied", metav1.ConditionTrue, "Applied")
-	f.wantWrites("a create", map[string]int{"deployments": 1, "services": 1, "networkpolicies": 1}, 2)
+	f.wantWrites("a create", map[string]int{"deployments": 1, "services": 2, "networkpolicies": 1}, 2)
 
 	f.edit(server, "counted", func() { server.Spec.Args = []string{"-vv"} })
 	f.wantWrites("a one-field edit", map[string]int{"deployments": 1}, 2)
@@ -79,7 +80,34 @@ func TestWritesAreExactlyWhatAChangeNeeds(t *testing.T) {
 
 	f.edit(server, "counted", func() { server.Spec.Port = 9090 })
 	// The NetworkPolicy names the port, for the pods before and after the edit.
-	f.wantWrites("a port edit", map[string]int{"deployments": 1, "services": 1}, 2)
+	f.wantWrites("a port edit", map[string]int{"deployments": 1, "services": 2}, 2)
+}
+
+func TestSingleServersPodsHaveAServiceWhereThereAreSessions(t *testing.T) {
+	f := start(t, nil)
+	server := f.server("sticky")
+	f.create(server)
+	f.condition("sticky", "Applied", metav1.ConditionTrue, "Applied")
+	f.quiet()
+	pods := &corev1.Service{}
+	if err := f.get(pods, "sticky-pods"); err != nil {
+		t.Fatal(err)
+	}
+	if pods.Spec.ClusterIP != corev1.ClusterIPNone || pods.Spec.PublishNotReadyAddresses || !metav1.IsControlledBy(pods, server) {
+		t.Errorf("the headless Service is %+v of %+v", pods.Spec, pods.OwnerReferences)
+	}
+
+	f.edit(pods, "sticky-pods", func() { pods.Spec.PublishNotReadyAddresses = true; pods.Spec.Selector = map[string]string{"a": "b"} })
+	f.wantWrites("somebody changes it", map[string]int{"services": 1}, 0)
+
+	f.edit(server, "sticky", func() { server.Spec.Sessions = mcpv1alpha1.SessionsStateless })
+	f.wantWrites("no sessions any more", map[string]int{"services": 2}, 2)
+	if err := f.get(pods, "sticky-pods"); !apierrors.IsNotFound(err) {
+		t.Errorf("the headless Service is still there: %v", err)
+	}
+
+	f.edit(server, "sticky", func() { server.Spec.Sessions = mcpv1alpha1.SessionsAuto })
+	f.wantWrites("sessions again", map[string]int{"services": 2}, 2)
 }
 
 func TestOfWhatSettledNothingIsWrittenAndNothingRead(t *testing.T) {
@@ -164,7 +192,7 @@ func TestSettledObjectsCostNothing(t *testing.T) {
 		return nil
 	})
 	children, status := split(f.quiet().writes)
-	want := map[string]int{"configmaps": servers, "deployments": servers, "services": servers, "networkpolicies": servers}
+	want := map[string]int{"configmaps": servers, "deployments": servers, "services": 2 * servers, "networkpolicies": servers}
 	if diff := cmp.Diff(want, children); diff != "" {
 		t.Errorf("writes of children (-want +got):\n%s", diff)
 	}

@@ -83,8 +83,8 @@ func judge(r right) string {
 		return "a wildcard grants what nobody has thought of"
 	case slices.Contains([]string{"escalate", "bind", "impersonate"}, r.verb):
 		return "it leads to every other right"
-	case group == "rbac.authorization.k8s.io":
-		return "the operator hands out no rights"
+	case group == "rbac.authorization.k8s.io" && (resource != "roles" && resource != "rolebindings" || !slices.Contains(written, r.verb)):
+		return "the operator hands out no rights but those of the gateways of agents"
 	case group == "admissionregistration.k8s.io":
 		return "a webhook configuration sees and changes every object"
 	case strings.HasPrefix(resource, "pods/"):
@@ -93,13 +93,21 @@ func judge(r right) string {
 		return "it leads to every other account"
 	case resource == "nodes" || strings.HasPrefix(resource, "nodes/"):
 		return "the operator needs no node"
-	case r.verb == "deletecollection", r.verb == "delete" && resource != "configmaps":
-		return "children go with their owner; only the ConfigMap of a removed inline configuration is deleted"
-	case resource == "secrets" && !named && r.scope == "cluster" && !slices.Contains([]string{"get", "list", "watch"}, r.verb):
-		return "the operator reads Secrets and writes none but its own"
+	case r.verb == "deletecollection", r.verb == "delete" && !slices.Contains(removed, resource):
+		return "children go with their owner; only what an edit makes needless is deleted"
+	case resource == "secrets" && !named && r.scope == "cluster" && !slices.Contains(written, r.verb):
+		return "the operator deletes no Secret, and updates none past the check of who owns its fields"
 	}
 	return ""
 }
+
+// written are the verbs on what the operator writes and does not delete, removed are the kinds of children that an edit may make needless.
+var (
+	written = []string{"get", "list", "watch", "create", "patch"}
+	removed = []string{
+		"configmaps", "deployments", "services", "serviceaccounts", "networkpolicies", "horizontalpodautoscalers", "poddisruptionbudgets",
+	}
+)
 
 func TestJudgeRefusesWhatLeadsToOtherRights(t *testing.T) {
 	t.Parallel()
@@ -108,23 +116,36 @@ func TestJudgeRefusesWhatLeadsToOtherRights(t *testing.T) {
 		{"apps/*", "get", "cluster"},
 		{"apps/deployments", "*", "cluster"},
 		{"rbac.authorization.k8s.io/clusterroles", "escalate", "cluster"},
-		{"rbac.authorization.k8s.io/roles", "get", "cluster"},
+		{"rbac.authorization.k8s.io/clusterroles", "get", "cluster"},
+		{"rbac.authorization.k8s.io/clusterrolebindings", "create", "cluster"},
+		{"rbac.authorization.k8s.io/roles", "bind", "cluster"},
+		{"rbac.authorization.k8s.io/roles", "escalate", "cluster"},
+		{"rbac.authorization.k8s.io/rolebindings", "delete", "cluster"},
 		{"core/users", "impersonate", "cluster"},
 		{"core/pods/exec", "create", "cluster"},
 		{"core/pods/portforward", "create", operatorNamespace},
 		{"core/serviceaccounts/token", "create", operatorNamespace},
 		{"core/nodes/proxy", "get", "cluster"},
 		{"admissionregistration.k8s.io/validatingwebhookconfigurations", "patch", "cluster"},
-		{"apps/deployments", "delete", "cluster"},
+		{"apps/statefulsets", "delete", "cluster"},
+		{"mcp.operator/mcpagents", "delete", "cluster"},
 		{"core/configmaps", "deletecollection", "cluster"},
 		{"core/secrets", "update", "cluster"},
+		{"core/secrets", "delete", "cluster"},
 	}
 	for _, r := range refused {
 		if judge(r) == "" {
 			t.Errorf("%v is let through", r)
 		}
 	}
-	for _, r := range []right{{"core/configmaps", "delete", "cluster"}, {"core/secrets", "get", "cluster"}, {"core/secrets", "create", operatorNamespace}} {
+	for _, r := range []right{
+		{"core/configmaps", "delete", "cluster"},
+		{"core/secrets", "get", "cluster"},
+		{"core/secrets", "create", operatorNamespace},
+		{"core/secrets", "patch", "cluster"},
+		{"apps/deployments", "delete", "cluster"},
+		{"rbac.authorization.k8s.io/roles", "create", "cluster"},
+	} {
 		if problem := judge(r); problem != "" {
 			t.Errorf("%v is refused: %s", r, problem)
 		}

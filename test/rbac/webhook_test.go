@@ -22,13 +22,14 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/webhook"
 )
 
-func TestTheWebhookAsksAboutBothAPIsWhereTheOperatorAnswers(t *testing.T) {
+func TestTheWebhookAsksAboutEveryKindWhereTheOperatorAnswers(t *testing.T) {
 	t.Parallel()
 	config := find[admissionregistrationv1.ValidatingWebhookConfiguration](
 		t, "../../config/webhook/validating-webhook.yaml", "ValidatingWebhookConfiguration", "mcp-operator")
 	service := find[corev1.Service](t, "../../config/webhook/service.yaml", "Service", "mcp-operator-webhook")
 	want := map[string]string{
 		"vmcpserver.mcp.operator": mcpv1alpha1.GroupVersion.String() + webhook.Path,
+		"vmcpagent.mcp.operator":  mcpv1alpha1.GroupVersion.String() + webhook.AgentPath,
 		"vmcpserver.mcp.x-k8s.io": sigv1alpha1.GroupVersion.String() + webhook.CompatibilityPath,
 	}
 	got := map[string]string{}
@@ -88,7 +89,7 @@ func TestTheOverlayOfTheWebhookStartsTheOperatorWithIt(t *testing.T) {
 	}
 }
 
-func TestWhoMayEditOrViewANamespaceMayDoSoWithServersOfBothAPIs(t *testing.T) {
+func TestWhoMayEditOrViewANamespaceMayDoSoWithOurKindsThere(t *testing.T) {
 	t.Parallel()
 	const roles = "../../config/rbac/user-roles.yaml"
 	all := []string{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
@@ -107,14 +108,17 @@ func TestWhoMayEditOrViewANamespaceMayDoSoWithServersOfBothAPIs(t *testing.T) {
 		for _, r := range flatten(role.Rules, "cluster") {
 			verbs[r.resource] = append(verbs[r.resource], r.verb)
 		}
-		for _, group := range []string{mcpv1alpha1.GroupVersion.Group, sigv1alpha1.GroupVersion.Group} {
-			got := verbs[group+"/mcpservers"]
+		for _, resource := range []string{
+			mcpv1alpha1.GroupVersion.Group + "/mcpservers", mcpv1alpha1.GroupVersion.Group + "/mcptools", mcpv1alpha1.GroupVersion.Group + "/mcpagents",
+			sigv1alpha1.GroupVersion.Group + "/mcpservers",
+		} {
+			got := verbs[resource]
 			slices.Sort(got)
 			if diff := cmp.Diff(tt.verbs, got); diff != "" {
-				t.Errorf("%s: mcpservers.%s (-want +got)\n%s", name, group, diff)
+				t.Errorf("%s: %s (-want +got)\n%s", name, resource, diff)
 			}
-			if diff := cmp.Diff([]string{"get"}, verbs[group+"/mcpservers/status"]); diff != "" {
-				t.Errorf("%s: the status of mcpservers.%s (-want +got)\n%s", name, group, diff)
+			if diff := cmp.Diff([]string{"get"}, verbs[resource+"/status"]); diff != "" {
+				t.Errorf("%s: the status of %s (-want +got)\n%s", name, resource, diff)
 			}
 		}
 	}

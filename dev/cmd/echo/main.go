@@ -3,13 +3,16 @@
 //	echo serve [-addr :8080] [-delay 0s] [-status 200]   answer every request with the pod's name and the request
 //	echo get [-n 1] [-timeout 3s] [-H 'Name: value']... URL...   fetch each URL, print status and body
 //	echo post [-timeout 3s] [-H 'Name: value']... URL BODY       the same by POST; the body is JSON unless -H says otherwise
+//	echo tools [-url $MCP_SERVER_URL] [-token-file $MCP_TOKEN_FILE]   list the tools of an MCP endpoint
+//	echo call  [the same] [-until FILE [-at-once 1] [-every 0s]] TOOL [ARGUMENTS]   call one of them, once or until the file exists
 //	echo deny ADDR CERT KEY   be an admission webhook that refuses everything
 //	echo sleep                wait until told to stop
 //	echo eat                  take memory until killed
 //	echo exit N               end at once with exit code N
-//	echo env | cat FILE | ls DIR | mcp (a small MCP server, which may speak TLS: see its -h)
+//	echo env | cat FILE | ls DIR | touch FILE | mcp (a small MCP server, which may speak TLS: see its -h)
 //
-// get and post end with exit code 1 if a request had no answer, or one of status 400 or more.
+// get and post end with exit code 1 if a request had no answer, or one of status 400 or more; tools and call if there was no result, or if
+// the tool says that it failed.
 package main
 
 import (
@@ -21,22 +24,7 @@ import (
 	"syscall"
 )
 
-var errUsage = errors.New("usage: echo serve|mcp|get|post|deny|sleep|eat|exit|env|cat|ls [ARG]")
-
-// commands get the arguments after their name.
-var commands = map[string]func(ctx context.Context, args []string) error{
-	"serve": serve,
-	"mcp":   serveMCP,
-	"get":   get,
-	"post":  post,
-	"deny":  deny,
-	"sleep": func(ctx context.Context, _ []string) error { <-ctx.Done(); return nil },
-	"eat":   eat,
-	"exit":  exit,
-	"env":   env,
-	"cat":   cat,
-	"ls":    ls,
-}
+var errUsage = errors.New("usage: echo serve|mcp|get|post|tools|call|deny|sleep|eat|exit|env|cat|ls|touch [ARG]")
 
 func main() {
 	err := run(os.Args[1:])

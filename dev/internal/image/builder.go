@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -93,7 +94,9 @@ func (b Builder) prepare(d Definition) (ingredients, error) {
 	}
 	switch d.Kind {
 	case Dev:
-		return b.compiled(d, b.Source, gobuild.LeanFlags)
+		return b.withData(d)
+	case PostgreSQL:
+		return b.postgres(d)
 	case Go:
 		return b.compiled(d, filepath.Join(b.Source, "images"), gobuild.LeanFlags)
 	case Project:
@@ -126,6 +129,39 @@ func (b Builder) compiled(d Definition, module string, flags []string) (ingredie
 		return ingredients{}, fmt.Errorf("build image %s: %w", d.Name, err)
 	}
 	return staticBinary(binary, "/"+d.Name)
+}
+
+// withData is a binary of this module, and the file that it serves, if any.
+func (b Builder) withData(d Definition) (ingredients, error) {
+	i, err := b.compiled(d, b.Source, gobuild.LeanFlags)
+	if err != nil || d.Data == "" {
+		return i, err
+	}
+	modules, lock, err := b.install(d.Name)
+	if err != nil {
+		return ingredients{}, err
+	}
+	digest, err := fileDigest(lock)
+	if err != nil {
+		return ingredients{}, err
+	}
+	data := file{target: "/data/" + path.Base(d.Data), source: filepath.Join(modules, d.Data), mode: 0o644}
+	return i.and(digest, func() (v1.Layer, error) { return filesLayer([]file{data}) }), nil
+}
+
+// and puts another layer on top.
+func (i ingredients) and(inputs string, layer func() (v1.Layer, error)) ingredients {
+	below := i.layers
+	i.inputs += " " + inputs
+	i.layers = func() ([]v1.Layer, error) {
+		all, err := below()
+		if err != nil {
+			return nil, err
+		}
+		top, err := layer()
+		return append(all, top), err
+	}
+	return i
 }
 
 // staticBinary is an image with nothing but a binary.

@@ -4,7 +4,7 @@ package image
 type Kind string
 
 const (
-	// Dev is a main package of this module.
+	// Dev is a main package of this module, or one that it names as a tool.
 	Dev Kind = "dev"
 	// Project is a main package of the repository's root module.
 	Project Kind = "project"
@@ -14,6 +14,8 @@ const (
 	NPM Kind = "npm"
 	// NPMBinary is a static binary that an npm package carries, pinned in the same way.
 	NPMBinary Kind = "npm-binary"
+	// PostgreSQL is the database, out of the npm package that carries it, started by a main package of this module.
+	PostgreSQL Kind = "postgresql"
 )
 
 // Definition is one image, named mcp-operator/NAME:dev.
@@ -28,6 +30,8 @@ type Definition struct {
 	Env []string
 	// Port is what the default arguments make it listen on.
 	Port int
+	// Data is a file in the node_modules of images/npm/NAME, which a Dev image finds in its folder /data.
+	Data string
 	// OnlyFor is the one architecture (GOARCH) it is made for; empty is any.
 	OnlyFor string
 	// About is shown by `devcluster images --list`.
@@ -67,6 +71,19 @@ var Catalog = []Definition{
 		Name: "kubernetes-mcp-server", Kind: NPMBinary, Source: "kubernetes-mcp-server-linux-amd64/bin/kubernetes-mcp-server-linux-amd64", OnlyFor: "amd64",
 		Cmd: []string{"--port", "8080"}, Port: 8080,
 		About: "a server for Kubernetes itself (sessions); its pod needs the token of a ServiceAccount",
+	},
+	{
+		Name: "petstore", Kind: Dev, Source: "./cmd/petstore", Cmd: []string{"--document", "/data/petstore.json"}, Port: 8080,
+		Data:  "@readme/oas-examples/3.0/json/petstore.json",
+		About: "an HTTP API that serves a public OpenAPI document, Swagger's Petstore, and tells what it was asked",
+	},
+	{
+		Name: "postgres", Kind: PostgreSQL, Source: "./cmd/postgres", OnlyFor: "amd64", Port: 5432,
+		About: "PostgreSQL 18, set up at its start as the official image is: POSTGRES_PASSWORD, /docker-entrypoint-initdb.d",
+	},
+	{
+		Name: "metrics-server", Kind: Dev, Source: "sigs.k8s.io/metrics-server/cmd/metrics-server", Port: 10250,
+		About: "the CPU and memory of pods, for autoscalers: dev/metrics-server.yaml runs it",
 	},
 }
 

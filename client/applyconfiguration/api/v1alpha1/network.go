@@ -13,7 +13,7 @@ import (
 // Network is who may call the server, and what the server may call.
 type NetworkApplyConfiguration struct {
 	// ingress is who may call the server beside the operator. Namespace: pods of its own namespace, and ingressFrom.
-	// Listed: ingressFrom alone.
+	// Gateways: the gateways of MCPAgents that are granted the server, and ingressFrom. Listed: ingressFrom alone.
 	Ingress *apiv1alpha1.IngressMode `json:"ingress,omitempty"`
 	// ingressFrom are further callers.
 	IngressFrom []v1.NetworkPolicyPeer `json:"ingressFrom,omitempty"`

@@ -12,7 +12,9 @@ import (
 
 type MCPV1alpha1Interface interface {
 	RESTClient() rest.Interface
+	MCPAgentsGetter
 	MCPServersGetter
+	MCPToolsGetter
 }
 
 // MCPV1alpha1Client is used to interact with features provided by the mcp.operator group.
@@ -20,8 +22,16 @@ type MCPV1alpha1Client struct {
 	restClient rest.Interface
 }
 
+func (c *MCPV1alpha1Client) MCPAgents(namespace string) MCPAgentInterface {
+	return newMCPAgents(c, namespace)
+}
+
 func (c *MCPV1alpha1Client) MCPServers(namespace string) MCPServerInterface {
 	return newMCPServers(c, namespace)
+}
+
+func (c *MCPV1alpha1Client) MCPTools(namespace string) MCPToolInterface {
+	return newMCPTools(c, namespace)
 }
 
 // NewForConfig creates a new MCPV1alpha1Client for the given config.

@@ -2,4 +2,8 @@
 
 package v1alpha1
 
+type MCPAgentExpansion interface{}
+
 type MCPServerExpansion interface{}
+
+type MCPToolExpansion interface{}

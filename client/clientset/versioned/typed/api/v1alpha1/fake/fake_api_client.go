@@ -12,8 +12,16 @@ type FakeMCPV1alpha1 struct {
 	*testing.Fake
 }
 
+func (c *FakeMCPV1alpha1) MCPAgents(namespace string) v1alpha1.MCPAgentInterface {
+	return newFakeMCPAgents(c, namespace)
+}
+
 func (c *FakeMCPV1alpha1) MCPServers(namespace string) v1alpha1.MCPServerInterface {
 	return newFakeMCPServers(c, namespace)
+}
+
+func (c *FakeMCPV1alpha1) MCPTools(namespace string) v1alpha1.MCPToolInterface {
+	return newFakeMCPTools(c, namespace)
 }
 
 // RESTClient returns a RESTClient that is used to communicate

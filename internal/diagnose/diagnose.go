@@ -1,6 +1,10 @@
-package engine
+// Package diagnose says why the pods of a Deployment are not ready, from what the kubelet and the scheduler tell.
+//
+// What a foreign container says when it ends is never told: it may be anything.
+package diagnose
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -39,68 +43,88 @@ const (
 	restartGrace = time.Minute
 )
 
-// diagnosis is why a pod is not ready. The zero value knows nothing.
-type diagnosis struct {
-	reason, message string
-	after           time.Duration // when a look may tell more, 0 if only a change can
+// Finding is why a pod is not ready. The zero value knows nothing.
+type Finding struct {
+	// Reason is one of those of the condition Available.
+	Reason, Message string
+	// After is when a look may tell more, 0 if only a change can.
+	After time.Duration
 }
 
-// diagnose looks for what is wrong, in the pods first: they know more than the Deployment.
-func (s *scope) diagnose(ctx context.Context) diagnosis {
-	slices.SortFunc(s.pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+// Subject is whose pods are looked at. The zero value is an MCPServer.
+type Subject struct {
+	// Resources and Security are the fields that hold the pods' resources and security settings. Default: spec.resources and
+	// spec.podSecurity.
+	Resources, Security string
+	// Unready is what may be wrong with a container that runs and is not ready. Default: what is about servers.
+	Unready string
+}
+
+func (s Subject) resources() string { return cmp.Or(s.Resources, "spec.resources") }
+
+func (s Subject) security() string { return cmp.Or(s.Security, "spec.podSecurity") }
+
+func (s Subject) unready() string {
+	return cmp.Or(s.Unready, "it runs and its readiness probe fails; does the server listen on spec.port and on all addresses?")
+}
+
+// Workload looks for what is wrong, in the pods first, which it sorts: they know more than the Deployment. events is where the events
+// of a pod that waits for a volume are listed.
+func (s Subject) Workload(ctx context.Context, events client.Reader, deployment *appsv1.Deployment, pods []corev1.Pod) Finding {
+	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	var later time.Duration
-	for i := range s.pods {
-		d := diagnosePod(&s.pods[i], time.Now())
-		if d.reason == mcpv1alpha1.ReasonMountFailed {
-			d = s.explainMount(ctx, &s.pods[i], d)
+	for i := range pods {
+		d := s.Pod(&pods[i], time.Now())
+		if d.Reason == mcpv1alpha1.ReasonMountFailed {
+			d = explainMount(ctx, events, &pods[i], d)
 		}
-		if d.reason != "" {
+		if d.Reason != "" {
 			return d
 		}
-		if d.after > 0 && (later == 0 || d.after < later) {
-			later = d.after
+		if d.After > 0 && (later == 0 || d.After < later) {
+			later = d.After
 		}
 	}
-	if d := diagnoseDeployment(s.deployment); d.reason != "" {
+	if d := diagnoseDeployment(deployment); d.Reason != "" {
 		return d
 	}
-	return diagnosis{after: later}
+	return Finding{After: later}
 }
 
-func diagnoseDeployment(d *appsv1.Deployment) diagnosis {
+func diagnoseDeployment(d *appsv1.Deployment) Finding {
 	for _, c := range d.Status.Conditions {
 		if c.Type == appsv1.DeploymentReplicaFailure && c.Status == corev1.ConditionTrue {
 			why := c.Message
 			if _, cause, ok := strings.Cut(why, " is forbidden: "); ok {
 				why = cause // what is cut off names a pod that never was, another one at each attempt
 			}
-			return diagnosis{reason: mcpv1alpha1.ReasonPodRejected, message: "Pods cannot be created: " + why}
+			return Finding{Reason: mcpv1alpha1.ReasonPodRejected, Message: "Pods cannot be created: " + why}
 		}
 	}
-	return diagnosis{}
+	return Finding{}
 }
 
-// diagnosePod says why a pod is not ready, or when to look again.
-func diagnosePod(pod *corev1.Pod, now time.Time) diagnosis {
-	if isReady(pod) {
-		return diagnosis{}
+// Pod says why a pod is not ready, or when to look again.
+func (s Subject) Pod(pod *corev1.Pod, now time.Time) Finding {
+	if IsReady(pod) {
+		return Finding{}
 	}
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return diagnosis{reason: mcpv1alpha1.ReasonUnschedulable, message: fmt.Sprintf("Pod cannot be scheduled: %s (pod: %s)", c.Message, pod.Name)}
+			return Finding{Reason: mcpv1alpha1.ReasonUnschedulable, Message: fmt.Sprintf("Pod cannot be scheduled: %s (pod: %s)", c.Message, pod.Name)}
 		}
 	}
 	var later time.Duration
 	for _, status := range awaited(pod) {
-		d := diagnoseContainer(pod, status, now)
-		if d.reason != "" {
+		d := s.container(pod, status, now)
+		if d.Reason != "" {
 			return d
 		}
-		if d.after > 0 && (later == 0 || d.after < later) {
-			later = d.after
+		if d.After > 0 && (later == 0 || d.After < later) {
+			later = d.After
 		}
 	}
-	return diagnosis{after: later}
+	return Finding{After: later}
 }
 
 // awaited returns the containers that a pod may be waiting for. Init containers come first, but for those that run, which is
@@ -116,32 +140,32 @@ func awaited(pod *corev1.Pod) []corev1.ContainerStatus {
 	return append(list, pod.Status.ContainerStatuses...)
 }
 
-// diagnoseContainer says what is wrong with a container. A server that ends is as wrong with exit code 0 as with any other.
-func diagnoseContainer(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) diagnosis {
-	told := func(reason, format string, args ...any) diagnosis {
-		return diagnosis{reason: reason, message: fmt.Sprintf(format, args...) + fmt.Sprintf(" (pod: %s)", pod.Name)}
+// container says what is wrong with a container. A server that ends is as wrong with exit code 0 as with any other.
+func (s Subject) container(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) Finding {
+	told := func(reason, format string, args ...any) Finding {
+		return Finding{Reason: reason, Message: fmt.Sprintf(format, args...) + fmt.Sprintf(" (pod: %s)", pod.Name)}
 	}
 	if !desired.IsBridged(pod) {
 		status.LastTerminationState, status.State = withoutWords(status.LastTerminationState), withoutWords(status.State)
 	}
 	if waiting := status.State.Waiting; waiting != nil {
-		return diagnoseWaiting(pod, status, now, told)
+		return s.waiting(pod, status, now, told)
 	}
 	if ended := status.State.Terminated; ended != nil {
-		return diagnoseEnd(status, ended, told)
+		return s.end(status, ended, told)
 	}
 	running := status.State.Running
 	if running == nil || status.Ready {
-		return diagnosis{}
+		return Finding{}
 	}
 	age := now.Sub(running.StartedAt.Time)
 	if last := status.LastTerminationState.Terminated; last != nil && age < restartGrace {
-		d := diagnoseEnd(status, last, told)
-		d.after = restartGrace - age
+		d := s.end(status, last, told)
+		d.After = restartGrace - age
 		return d
 	}
 	if age < startupGrace {
-		return diagnosis{after: startupGrace - age}
+		return Finding{After: startupGrace - age}
 	}
 	if desired.IsBridged(pod) {
 		why := "its process has not answered MCP over its standard output; look at the container's log, and check spec.command"
@@ -153,8 +177,7 @@ func diagnoseContainer(pod *corev1.Pod, status corev1.ContainerStatus, now time.
 	if status.RestartCount > 0 {
 		return told(mcpv1alpha1.ReasonNotReady, "Container not passing health checks: restarts: %d", status.RestartCount)
 	}
-	return told(mcpv1alpha1.ReasonNotReady,
-		"Container not passing health checks: it runs and its readiness probe fails; does the server listen on spec.port and on all addresses?")
+	return told(mcpv1alpha1.ReasonNotReady, "Container not passing health checks: %s", s.unready())
 }
 
 // withoutWords takes out what a container said when it ended. Of the bridge of a Stdio server these are words of ours, which
@@ -176,9 +199,9 @@ func printable(r rune) rune {
 	return r
 }
 
-type teller func(reason, format string, args ...any) diagnosis
+type teller func(reason, format string, args ...any) Finding
 
-func diagnoseWaiting(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time, told teller) diagnosis {
+func (s Subject) waiting(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time, told teller) Finding {
 	waiting := status.State.Waiting
 	switch waiting.Reason {
 	case WaitingImagePullBackOff, WaitingErrImagePull, "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
@@ -190,42 +213,42 @@ func diagnoseWaiting(pod *corev1.Pod, status corev1.ContainerStatus, now time.Ti
 		return told(mcpv1alpha1.ReasonImagePullFailed, "Image pull failed for %q: %s", status.Image, why)
 	case WaitingCrashLoopBackOff:
 		if last := status.LastTerminationState.Terminated; last != nil {
-			return diagnoseEnd(status, last, told)
+			return s.end(status, last, told)
 		}
 		return told(mcpv1alpha1.ReasonCrashLooping, "Container crashing: restarts: %d", status.RestartCount)
 	case WaitingCreateContainerConfigError, "CreateContainerError", "RunContainerError":
-		return diagnoseConfig(waiting.Message, told)
+		return s.config(waiting.Message, told)
 	}
 	if waiting.Reason != "ContainerCreating" {
-		return diagnosis{} // an init container is at work, or a kubelet's word that we do not know
+		return Finding{} // an init container is at work, or a kubelet's word that we do not know
 	}
 	started := pod.CreationTimestamp.Time
 	if pod.Status.StartTime != nil {
 		started = pod.Status.StartTime.Time
 	}
 	if age := now.Sub(started); age < mountGrace {
-		return diagnosis{after: mountGrace - age}
+		return Finding{After: mountGrace - age}
 	}
 	return told(mcpv1alpha1.ReasonMountFailed, "Container has not been created (%s)", waiting.Reason)
 }
 
-// diagnoseConfig tells the two mistakes about users apart from others; the kubelet has no reasons for them.
-func diagnoseConfig(message string, told teller) diagnosis {
+// config tells the two mistakes about users apart from others; the kubelet has no reasons for them.
+func (s Subject) config(message string, told teller) Finding {
 	switch {
 	case strings.Contains(message, "non-numeric user"):
 		return told(mcpv1alpha1.ReasonNonNumericUser,
-			"Container config error: %s; set spec.podSecurity.runAsUser to the number of the image's user", message)
+			"Container config error: %s; set %s.runAsUser to the number of the image's user", message, s.security())
 	case strings.Contains(message, "image will run as root"):
 		return told(mcpv1alpha1.ReasonNonNumericUser,
-			"Container config error: %s; set spec.podSecurity.runAsUser to a number other than 0, or runAsNonRoot to false", message)
+			"Container config error: %s; set %s.runAsUser to a number other than 0, or runAsNonRoot to false", message, s.security())
 	}
 	return told(mcpv1alpha1.ReasonConfigError, "Container config error: %s", message)
 }
 
-func diagnoseEnd(status corev1.ContainerStatus, ended *corev1.ContainerStateTerminated, told teller) diagnosis {
+func (s Subject) end(status corev1.ContainerStatus, ended *corev1.ContainerStateTerminated, told teller) Finding {
 	if ended.Reason == TerminatedOOMKilled {
-		return told(mcpv1alpha1.ReasonOOMKilled, "Container OOMKilled: exit code %d, restarts: %d; raise spec.resources.limits.memory",
-			ended.ExitCode, status.RestartCount)
+		return told(mcpv1alpha1.ReasonOOMKilled, "Container OOMKilled: exit code %d, restarts: %d; raise %s.limits.memory",
+			ended.ExitCode, status.RestartCount, s.resources())
 	}
 	why := ""
 	if ended.Message != "" {
@@ -235,12 +258,12 @@ func diagnoseEnd(status corev1.ContainerStatus, ended *corev1.ContainerStateTerm
 }
 
 // explainMount asks the pod's events what it waits for: nothing else knows. Without such an event it is only slow.
-func (s *scope) explainMount(ctx context.Context, pod *corev1.Pod, d diagnosis) diagnosis {
+func explainMount(ctx context.Context, events client.Reader, pod *corev1.Pod, d Finding) Finding {
 	list := &corev1.EventList{}
-	err := s.APIReader.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(100),
+	err := events.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(100),
 		client.MatchingFields{"involvedObject.uid": string(pod.UID), "type": corev1.EventTypeWarning})
 	if err != nil {
-		return diagnosis{after: eventsInterval}
+		return Finding{After: eventsInterval}
 	}
 	var newest *corev1.Event
 	for i := range list.Items {
@@ -253,33 +276,24 @@ func (s *scope) explainMount(ctx context.Context, pod *corev1.Pod, d diagnosis) 
 		}
 	}
 	if newest == nil {
-		return diagnosis{after: eventsInterval}
+		return Finding{After: eventsInterval}
 	}
-	d.message = fmt.Sprintf("%s: %s (pod: %s)", newest.Reason, newest.Message, pod.Name)
-	d.after = eventsInterval
+	d.Message = fmt.Sprintf("%s: %s (pod: %s)", newest.Reason, newest.Message, pod.Name)
+	d.After = eventsInterval
 	return d
 }
 
-// isOver says whether a pod is being deleted, or has ended for good, such as an evicted one. Neither tells of the server.
-func isOver(pod *corev1.Pod) bool {
+// IsOver says whether a pod is being deleted, or has ended for good, such as an evicted one. Neither tells of the server.
+func IsOver(pod *corev1.Pod) bool {
 	return !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-func isReady(pod *corev1.Pod) bool {
+// IsReady says whether a pod is ready, and not being deleted.
+func IsReady(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp.IsZero()
 		}
 	}
 	return false
-}
-
-// podPort is the port that a pod itself listens on: during a rollout it may differ from the specification's.
-func podPort(pod *corev1.Pod) int32 {
-	for _, c := range pod.Spec.Containers {
-		if c.Name == desired.WorkloadName && len(c.Ports) > 0 {
-			return c.Ports[0].ContainerPort
-		}
-	}
-	return 0
 }

@@ -1,4 +1,4 @@
-package engine
+package diagnose
 
 import (
 	"testing"
@@ -30,12 +30,12 @@ func TestAPodIsDiagnosedFromWhatTheKubeletTells(t *testing.T) {
 		pod.CreationTimestamp = ago(age)
 		return pod
 	}
-	is := func(reason, message string) diagnosis {
-		return diagnosis{reason: reason, message: message + " (pod: demo-1)"}
+	is := func(reason, message string) Finding {
+		return Finding{Reason: reason, Message: message + " (pod: demo-1)"}
 	}
-	// after makes a diagnosis one that is looked at again.
-	after := func(d diagnosis, after time.Duration) diagnosis {
-		d.after = after
+	// after makes a Finding one that is looked at again.
+	after := func(d Finding, after time.Duration) Finding {
+		d.After = after
 		return d
 	}
 	none := corev1.ContainerState{}
@@ -51,7 +51,7 @@ func TestAPodIsDiagnosedFromWhatTheKubeletTells(t *testing.T) {
 
 	tests := map[string]struct {
 		pod  *corev1.Pod
-		want diagnosis
+		want Finding
 	}{
 		"an image that cannot be pulled": {
 			state(waiting("ErrImagePull", "not found")), is("ImagePullFailed", `Image pull failed for "registry.example.com/server:1": not found`),
@@ -133,20 +133,20 @@ func TestAPodIsDiagnosedFromWhatTheKubeletTells(t *testing.T) {
 		"a command that is not there": {
 			state(waiting("RunContainerError", `exec: "serve": not found`)), is("ConfigError", `Container config error: exec: "serve": not found`),
 		},
-		"a container that has just started is given time": {state(running(4 * time.Second)), diagnosis{after: 6 * time.Second}},
+		"a container that has just started is given time": {state(running(4 * time.Second)), Finding{After: 6 * time.Second}},
 		"a container that is not ready after the grace":   {state(running(10 * time.Second)), is("NotReady", notListening)},
 		"a container that is not ready after a restart": {
 			again(running(20*time.Second), none, 2), is("NotReady", "Container not passing health checks: restarts: 2"),
 		},
-		"a container that is ready in a pod that is not": {of(func(c *corev1.ContainerStatus) { c.Ready = true }), diagnosis{}},
-		"a container that is being made":                 {aged(state(waiting("ContainerCreating", "")), 5*time.Second), diagnosis{after: 10 * time.Second}},
+		"a container that is ready in a pod that is not": {of(func(c *corev1.ContainerStatus) { c.Ready = true }), Finding{}},
+		"a container that is being made":                 {aged(state(waiting("ContainerCreating", "")), 5*time.Second), Finding{After: 10 * time.Second}},
 		"a container that is being made for long": {
 			aged(state(waiting("ContainerCreating", "")), 15*time.Second), is("MountFailed", "Container has not been created (ContainerCreating)"),
 		},
-		"a container that waits for init containers is no stuck mount": {state(waiting("PodInitializing", "")), diagnosis{}},
-		"a word of the kubelet that is not known tells nothing":        {state(waiting("Pondering", "x")), diagnosis{}},
+		"a container that waits for init containers is no stuck mount": {state(waiting("PodInitializing", "")), Finding{}},
+		"a word of the kubelet that is not known tells nothing":        {state(waiting("Pondering", "x")), Finding{}},
 		"the time to be made begins when the kubelet does": {
-			startedAt(state(waiting("ContainerCreating", "")), 3*time.Second), diagnosis{after: 12 * time.Second},
+			startedAt(state(waiting("ContainerCreating", "")), 3*time.Second), Finding{After: 12 * time.Second},
 		},
 		"a pod that no node takes": {
 			makePod(func(pod *corev1.Pod) {
@@ -158,21 +158,23 @@ func TestAPodIsDiagnosedFromWhatTheKubeletTells(t *testing.T) {
 			is("Unschedulable", "Pod cannot be scheduled: 0/2 nodes are available"),
 		},
 		"a ready pod is not diagnosed, whatever it went through": {
-			makePod(func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].LastTerminationState = ended(1, "Error") }, ready), diagnosis{},
+			makePod(func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].LastTerminationState = ended(1, "Error") }, ready), Finding{},
 		},
-		"a pod that the kubelet has not seen": {makePod(func(pod *corev1.Pod) { pod.Status = corev1.PodStatus{} }), diagnosis{}},
-		"a container without a state":         {state(none), diagnosis{}},
+		"a pod that the kubelet has not seen": {makePod(func(pod *corev1.Pod) { pod.Status = corev1.PodStatus{} }), Finding{}},
+		"a container without a state":         {state(none), Finding{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := diagnosePod(tt.pod, now)
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(diagnosis{})); diff != "" {
-				t.Errorf("diagnosis (-want +got)\n%s", diff)
+			got := podOf(tt.pod, now)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("finding (-want +got)\n%s", diff)
 			}
 		})
 	}
 }
+
+func podOf(pod *corev1.Pod, at time.Time) Finding { return Subject{}.Pod(pod, at) }
 
 const notListening = "Container not passing health checks: it runs and its readiness probe fails; " +
 	"does the server listen on spec.port and on all addresses?"
@@ -187,33 +189,33 @@ func TestInitContainersAreDiagnosedFirst(t *testing.T) {
 	tests := map[string]struct {
 		init corev1.ContainerState
 		main corev1.ContainerState
-		want diagnosis
+		want Finding
 	}{
 		"one that failed hides that the others wait for it": {
 			ended(1, "Error"), waiting("PodInitializing", ""),
-			diagnosis{reason: "CrashLooping", message: "Container crashing: exit code 1, restarts: 0 (pod: demo-1)"},
+			Finding{Reason: "CrashLooping", Message: "Container crashing: exit code 1, restarts: 0 (pod: demo-1)"},
 		},
 		"one that cannot be pulled": {
 			waiting("ImagePullBackOff", "Back-off"), waiting("PodInitializing", ""),
-			diagnosis{reason: "ImagePullFailed", message: `Image pull failed for "init:1": Back-off (pod: demo-1)`},
+			Finding{Reason: "ImagePullFailed", Message: `Image pull failed for "init:1": Back-off (pod: demo-1)`},
 		},
 		"one that has done its work says nothing": {
 			ended(0, "Completed"), ended(4, "Error"),
-			diagnosis{reason: "CrashLooping", message: "Container crashing: exit code 4, restarts: 0 (pod: demo-1)"},
+			Finding{Reason: "CrashLooping", Message: "Container crashing: exit code 4, restarts: 0 (pod: demo-1)"},
 		},
 		"one that runs for long is progress, and no server that does not listen": {
-			running(time.Hour), running(time.Second), diagnosis{after: 9 * time.Second},
+			running(time.Hour), running(time.Second), Finding{After: 9 * time.Second},
 		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := diagnosePod(makePod(func(pod *corev1.Pod) {
+			got := podOf(makePod(func(pod *corev1.Pod) {
 				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "init", Image: "init:1", State: tt.init}}
 				pod.Status.ContainerStatuses[0].State = tt.main
 			}), now)
-			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(diagnosis{})); diff != "" {
-				t.Errorf("diagnosis (-want +got)\n%s", diff)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("finding (-want +got)\n%s", diff)
 			}
 		})
 	}
@@ -227,12 +229,12 @@ func TestOfSeveralContainersTheFirstThatFailsIsTold(t *testing.T) {
 			corev1.ContainerStatus{Name: "starting", State: running(7 * time.Second)},
 			corev1.ContainerStatus{Name: "sidecar", State: ended(9, "Error")})
 	})
-	want := diagnosis{reason: mcpv1alpha1.ReasonCrashLooping, message: "Container crashing: exit code 9, restarts: 0 (pod: demo-1)"}
-	if got := diagnosePod(pod, now); got != want {
+	want := Finding{Reason: mcpv1alpha1.ReasonCrashLooping, Message: "Container crashing: exit code 9, restarts: 0 (pod: demo-1)"}
+	if got := podOf(pod, now); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:2]
-	if got := diagnosePod(pod, now); got != (diagnosis{after: 3 * time.Second}) {
+	if got := podOf(pod, now); got != (Finding{After: 3 * time.Second}) {
 		t.Errorf("got %+v, want the container that is due first", got)
 	}
 }
@@ -249,21 +251,21 @@ func TestADeploymentThatMayNotMakePodsIsTold(t *testing.T) {
 	}
 	tests := map[string]struct {
 		deployment *appsv1.Deployment
-		want       diagnosis
+		want       Finding
 	}{
 		"refused": {
 			replicaFailure(corev1.ConditionTrue),
-			diagnosis{reason: "PodRejected", message: `Pods cannot be created: exceeded quota`},
+			Finding{Reason: "PodRejected", Message: `Pods cannot be created: exceeded quota`},
 		},
-		"refused before":       {replicaFailure(corev1.ConditionFalse), diagnosis{}},
-		"without any trouble":  {makeDeployment(), diagnosis{}},
-		"not looked after yet": {makeDeployment(func(d *appsv1.Deployment) { d.Status = appsv1.DeploymentStatus{} }), diagnosis{}},
+		"refused before":       {replicaFailure(corev1.ConditionFalse), Finding{}},
+		"without any trouble":  {makeDeployment(), Finding{}},
+		"not looked after yet": {makeDeployment(func(d *appsv1.Deployment) { d.Status = appsv1.DeploymentStatus{} }), Finding{}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, diagnoseDeployment(tt.deployment), cmp.AllowUnexported(diagnosis{})); diff != "" {
-				t.Errorf("diagnosis (-want +got)\n%s", diff)
+			if diff := cmp.Diff(tt.want, diagnoseDeployment(tt.deployment)); diff != "" {
+				t.Errorf("finding (-want +got)\n%s", diff)
 			}
 		})
 	}

@@ -1,0 +1,189 @@
+package mcpagent
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/route"
+)
+
+// gather reads what the children depend on, from caches and from ConfigMaps that changed, and compiles the table. It is done while
+// reconciling is paused as well. What is wrong with the specification is judged by validate.
+func (s *scope) gather(ctx context.Context) error {
+	in := route.Input{
+		Agent: s.agent, Servers: map[string]*mcpv1alpha1.MCPServer{}, Tools: map[string]*mcpv1alpha1.MCPTool{},
+		Schemas: map[string]route.SchemaText{}, Issuer: s.facts.Issuer, Keys: s.facts.Keys,
+		ClusterDomain: s.ClusterDomain, AllowPrivate: s.AllowPrivate,
+	}
+	for _, name := range grantedServers(s.agent) {
+		server := &mcpv1alpha1.MCPServer{}
+		if found, err := s.find(ctx, name, server); err != nil {
+			return err
+		} else if found {
+			in.Servers[name] = server
+		}
+	}
+	for _, name := range grantedTools(s.agent) {
+		tool := &mcpv1alpha1.MCPTool{}
+		if found, err := s.find(ctx, name, tool); err != nil {
+			return err
+		} else if found {
+			in.Tools[name] = tool
+		}
+	}
+	if err := s.readContents(ctx, in); err != nil {
+		return err
+	}
+	s.route, s.refused = route.Compile(in)
+	service := &corev1.Service{}
+	found, err := s.find(ctx, desired.GatewayName(s.agent.Name), service)
+	if found && metav1.IsControlledBy(service, s.agent) && service.Spec.ClusterIP != corev1.ClusterIPNone {
+		s.serviceIP = service.Spec.ClusterIP
+	}
+	return err
+}
+
+// find reads an object of the agent's namespace, and says whether it exists and is not about to go.
+func (s *scope) find(ctx context.Context, name string, obj client.Object) (bool, error) {
+	key := client.ObjectKey{Namespace: s.agent.Namespace, Name: name}
+	err := s.Client.Get(ctx, key, obj)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %T %s: %w", obj, key, err)
+	}
+	return obj.GetDeletionTimestamp().IsZero(), nil
+}
+
+// readContents reads the schemas of tools and what the agent's own workload reads.
+func (s *scope) readContents(ctx context.Context, in route.Input) error {
+	references := runtimeReferences(s.agent)
+	wanted := map[string][]string{}
+	for _, ref := range references {
+		wanted[ref.Name] = append(wanted[ref.Name], ref.Key)
+	}
+	schemas := map[string]mcpv1alpha1.KeyRef{}
+	for name, tool := range in.Tools {
+		if ref := schemaReference(tool); ref != nil {
+			schemas[name] = *ref
+			wanted[ref.Name] = append(wanted[ref.Name], string(ref.Key))
+		}
+	}
+	for name, keys := range wanted {
+		slices.Sort(keys)
+		wanted[name] = slices.Compact(keys)
+	}
+	values, err := s.contents.read(ctx, client.ObjectKeyFromObject(s.agent), wanted)
+	if err != nil {
+		return err
+	}
+	for tool, ref := range schemas {
+		text := route.SchemaText{}
+		if value, ok := values[ref.Name][string(ref.Key)]; ok {
+			text.Text = value
+		} else {
+			text.Problem = fmt.Sprintf("ConfigMap '%s' (schema.configMapRef) does not exist or has no key '%s'", ref.Name, ref.Key)
+		}
+		in.Schemas[tool] = text
+	}
+	s.configHash, s.missing = hash(s.MasterKey, references, values)
+	return nil
+}
+
+// schemaReference is where the schema of a tool is kept; nil if it is nowhere else.
+func schemaReference(tool *mcpv1alpha1.MCPTool) *mcpv1alpha1.KeyRef {
+	if tool.Spec.Schema == nil {
+		return nil
+	}
+	return tool.Spec.Schema.ConfigMapRef
+}
+
+// runtimeReferences lists the keys of ConfigMaps that the agent's own workload reads, in the order of the specification.
+func runtimeReferences(agent *mcpv1alpha1.MCPAgent) []reference {
+	if !desired.HasRuntime(agent) {
+		return nil
+	}
+	var list []reference
+	for _, env := range agent.Spec.Runtime.Env {
+		if env.ValueFrom == nil || env.ValueFrom.ConfigMapKeyRef == nil {
+			continue
+		}
+		ref := env.ValueFrom.ConfigMapKeyRef
+		list = append(list, reference{
+			Name: ref.Name, Key: ref.Key, optional: ref.Optional != nil && *ref.Optional, field: fmt.Sprintf("runtime.env %q", env.Name),
+		})
+	}
+	return list
+}
+
+// reference is one mention of a key of a ConfigMap.
+type reference struct {
+	Name, Key string
+	optional  bool
+	field     string
+}
+
+// hash returns a keyed hash over what is referred to; empty if that is nothing. The error says what is missing and required.
+func hash(key []byte, references []reference, values map[string]map[string]string) (string, error) {
+	used := map[string]string{}
+	for _, ref := range references {
+		of, exists := values[ref.Name]
+		value, has := of[ref.Key]
+		switch {
+		case has:
+			used[ref.Name+"/"+ref.Key] = value
+		case ref.optional:
+		case !exists:
+			return "", fmt.Errorf("ConfigMap '%s' (%s) not found: create it, and the agent goes on by itself", ref.Name, ref.field)
+		default:
+			return "", fmt.Errorf("ConfigMap '%s' (%s) has no key '%s': add it, and the agent goes on by itself", ref.Name, ref.field, ref.Key)
+		}
+	}
+	if len(used) == 0 {
+		return "", nil
+	}
+	mac := hmac.New(sha256.New, key)
+	for _, name := range slices.Sorted(maps.Keys(used)) {
+		for _, text := range []string{name, used[name]} {
+			_ = binary.Write(mac, binary.BigEndian, uint64(len(text))) // a hash never fails
+			mac.Write([]byte(text))
+		}
+	}
+	return hex.EncodeToString(mac.Sum(nil)[:16]), nil
+}
+
+// grantedServers and grantedTools are the names of what an agent uses, each once.
+func grantedServers(agent *mcpv1alpha1.MCPAgent) []string {
+	var names []string
+	if ref := agent.Spec.ServerRef; ref != nil {
+		names = append(names, ref.Name)
+	}
+	for _, server := range agent.Spec.Servers {
+		names = append(names, server.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func grantedTools(agent *mcpv1alpha1.MCPAgent) []string {
+	var names []string
+	for _, tool := range agent.Spec.Tools {
+		names = append(names, tool.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

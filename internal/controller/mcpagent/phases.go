@@ -1,0 +1,274 @@
+package mcpagent
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/route"
+)
+
+// validate says whether the specification is usable, and works out what it asks for. What is wrong with something that is granted is told
+// by Routed, and costs that thing only.
+func (s *scope) validate(context.Context) reconcile.Outcome {
+	if s.agent.Namespace == s.OperatorNamespace {
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, fmt.Errorf(
+			"MCPAgents are not run in the operator's own namespace %q, where a pod could take the operator's account: use another namespace",
+			s.agent.Namespace))
+	}
+	if errors.Is(s.refused, route.ErrKeysUnknown) {
+		return reconcile.Wait(mcpv1alpha1.ReasonUnknown, "The keys by which tokens of ServiceAccounts are verified are not known: "+s.facts.IssuerError, 0)
+	}
+	if s.refused != nil {
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, s.refused)
+	}
+	env, err := s.environment()
+	if err != nil {
+		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
+	}
+	s.chooseGateway(env)
+	env.GatewayImage = s.agent.Status.GatewayImage
+	s.children = desired.ForAgent(s.agent, env)
+	return reconcile.Done(mcpv1alpha1.ReasonValid, valid)
+}
+
+const valid = "Configuration is valid"
+
+// requireReferences says whether everything exists that the agent's own workload reads.
+func (s *scope) requireReferences(context.Context) reconcile.Outcome {
+	if s.missing != nil {
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, s.missing)
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonValid, valid)
+}
+
+// environment is what the children depend on besides the agent.
+func (s *scope) environment() (desired.AgentEnvironment, error) {
+	sessionKey, err := derive(s.MasterKey, "mcp.operator/session-key/", s.agent.UID)
+	if err != nil {
+		return desired.AgentEnvironment{}, err
+	}
+	token, err := statusToken(s.MasterKey, s.agent.UID)
+	return desired.AgentEnvironment{
+		OperatorNamespace: s.OperatorNamespace, ClusterDomain: s.ClusterDomain,
+		Table: s.route.JSON, SessionKey: sessionKey, StatusToken: []byte(token),
+		Mounts: s.route.Mounts, Definitions: s.route.Definitions, Reach: s.route.Reach,
+		ServiceIP: s.serviceIP, APIServer: s.facts.APIServer, DNS: s.DNS, ConfigHash: s.configHash,
+	}, err
+}
+
+// derive makes a key of an agent's own from the operator's. It is the same after every restart, and different for every object.
+func derive(master []byte, purpose string, uid types.UID) ([]byte, error) {
+	key, err := hkdf.Key(sha256.New, master, nil, purpose+string(uid), sha256.Size)
+	if err != nil {
+		return nil, fmt.Errorf("derive a key (%s): %w", purpose, err)
+	}
+	return key, nil
+}
+
+// statusToken is what a gateway asks of whoever reads its status.
+func statusToken(master []byte, uid types.UID) (string, error) {
+	key, err := derive(master, "mcp.operator/status-token/", uid)
+	return hex.EncodeToString(key), err
+}
+
+// chooseGateway records in the status which image the gateway's pods get. It stays what it is while the pods are asked to be nothing
+// else: so an upgrade of the operator, which brings another image, replaces no pod. It is chosen anew when pods are replaced in any case,
+// and on request (AnnotationUpgradeGateway).
+func (s *scope) chooseGateway(env desired.AgentEnvironment) {
+	status := &s.agent.Status
+	revision := desired.AgentGatewayRevision(s.agent, env)
+	if status.GatewayRevision != revision || status.GatewayImage == "" {
+		if s.GatewayImage != "" { // an operator that knows none keeps what there is
+			status.GatewayImage = s.GatewayImage
+		}
+		status.GatewayRevision = revision
+	}
+}
+
+// applyTable writes the routing table. Whether all children are as asked, the phases after it tell.
+func (s *scope) applyTable(ctx context.Context) reconcile.Outcome {
+	if err := s.apply(ctx, s.children.Table); err != nil {
+		return s.wrong("ConfigMap", err)
+	}
+	status, revision := &s.agent.Status, s.route.Table.Revision
+	if status.TableRevision != revision {
+		previous := status.TableRevision
+		s.remember(s.key(), func(m *memory) { m.previous, m.written = previous, time.Now() })
+		status.TableRevision, s.revised = revision, true
+	}
+	return reconcile.Keep(0)
+}
+
+// applyAccess writes the gateway's account, what that may read, and the Secret with its keys.
+func (s *scope) applyAccess(ctx context.Context) reconcile.Outcome {
+	c := s.children
+	for _, child := range []child{
+		{"ServiceAccount", c.ServiceAccount}, {"Role", c.Role}, {"RoleBinding", c.RoleBinding}, {"Secret", c.Secret},
+	} {
+		if err := s.apply(ctx, child.obj); err != nil {
+			return s.wrong(child.kind, err)
+		}
+	}
+	return done()
+}
+
+// applyPolicies writes the NetworkPolicies of the gateway.
+func (s *scope) applyPolicies(ctx context.Context) reconcile.Outcome {
+	if len(s.facts.APIServer) == 0 {
+		s.failedChild = "NetworkPolicy"
+		return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed,
+			"The addresses of the API server, which the NetworkPolicy has to let the gateway connect to, are not known: "+s.facts.APIServerError, 0)
+	}
+	if err := s.apply(ctx, s.children.NetworkPolicy); err != nil {
+		return s.wrong("NetworkPolicy", err)
+	}
+	if s.children.ServersPolicy != nil {
+		if err := s.apply(ctx, s.children.ServersPolicy); err != nil {
+			return s.wrong("NetworkPolicy", err)
+		}
+	}
+	return done()
+}
+
+func (s *scope) applyService(ctx context.Context) reconcile.Outcome {
+	if err := s.apply(ctx, s.children.Service); err != nil {
+		return s.wrong("Service", err)
+	}
+	return done()
+}
+
+//nolint:staticcheck // ST1005: a sentence in a condition
+var errNoGatewayImage = errors.New("An MCPAgent needs a gateway, and this operator was started without --gateway-image " +
+	"(environment variable MCP_OPERATOR_GATEWAY_IMAGE): whoever runs the operator has to set it")
+
+// applyGateway removes what is asked for no more, since an autoscaler that is left would insist on its number of replicas, and writes
+// the gateway's Deployment and what keeps and scales it.
+func (s *scope) applyGateway(ctx context.Context) reconcile.Outcome {
+	if s.agent.Status.GatewayImage == "" {
+		s.failedChild = "Deployment"
+		return reconcile.Invalid(mcpv1alpha1.ReasonGatewayImageMissing, errNoGatewayImage)
+	}
+	if out := s.remove(ctx, s.children.Unwanted); !out.IsDone() {
+		return out
+	}
+	if err := s.apply(ctx, s.children.Deployment); err != nil {
+		return s.wrong("Deployment", err)
+	}
+	if budget := s.children.DisruptionBudget; budget != nil {
+		if err := s.apply(ctx, budget); err != nil {
+			return s.wrong("PodDisruptionBudget", err)
+		}
+	}
+	if desired.HasRuntime(s.agent) || s.children.Autoscaler == nil {
+		return done()
+	}
+	if err := s.apply(ctx, s.children.Autoscaler); err != nil {
+		return s.wrong("HorizontalPodAutoscaler", err)
+	}
+	return done()
+}
+
+// applyRuntime writes the agent's own workload, once the address of its endpoint is known.
+func (s *scope) applyRuntime(ctx context.Context) reconcile.Outcome {
+	c := s.children
+	s.applied = true
+	if !desired.HasRuntime(s.agent) {
+		return done()
+	}
+	children := []child{{"ServiceAccount", c.RuntimeServiceAccount}, {"NetworkPolicy", c.RuntimePolicy}}
+	if c.RuntimeDeployment == nil {
+		s.applied = false
+	} else {
+		children = append(children, child{"Deployment", c.RuntimeDeployment})
+		if c.Autoscaler != nil {
+			children = append(children, child{"HorizontalPodAutoscaler", c.Autoscaler})
+		}
+	}
+	for _, child := range children {
+		if err := s.apply(ctx, child.obj); err != nil {
+			s.applied = false
+			return s.wrong(child.kind, err)
+		}
+	}
+	if !s.applied {
+		return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed, "Waiting for the address of the endpoint, which the agent's own workload is told", 0)
+	}
+	return done()
+}
+
+// removeOutlived removes what protects the pods of an own workload that is asked for no more, once they are gone. One that is told to end
+// may run, and connect, until its grace period is over.
+func (s *scope) removeOutlived(ctx context.Context) reconcile.Outcome {
+	if !s.seen || s.runtime.deployment != nil || len(s.runtime.pods)+s.runtime.going > 0 {
+		return done()
+	}
+	return s.remove(ctx, s.children.Outlived)
+}
+
+// child is one to apply, and what to call it.
+type child struct {
+	kind string
+	obj  client.Object
+}
+
+func (s *scope) apply(ctx context.Context, child client.Object) error {
+	_, err := s.applier.Apply(ctx, s.agent, child)
+	return err
+}
+
+// remove deletes children, as far as they are this agent's.
+func (s *scope) remove(ctx context.Context, children []desired.Object) reconcile.Outcome {
+	for _, child := range children {
+		obj, ok := child.(client.Object)
+		if !ok {
+			continue // never: both are what metav1.Object and runtime.Object are
+		}
+		if err := s.applier.Remove(ctx, s.agent, obj); err != nil {
+			return s.wrong("what is asked for no more", err)
+		}
+	}
+	return done()
+}
+
+func done() reconcile.Outcome {
+	return reconcile.Done(mcpv1alpha1.ReasonApplied, "All child objects are up to date")
+}
+
+// rejectedRetry is when a child that was refused is tried again: what refuses may be a policy, which nothing watches.
+const rejectedRetry = time.Minute
+
+// wrong turns the error of writing a child into an outcome.
+func (s *scope) wrong(kind string, err error) reconcile.Outcome {
+	s.failedChild = kind
+	told := fmt.Errorf("Failed to reconcile %s: %w", kind, err) //nolint:staticcheck // ST1005: a sentence in a condition
+	var terminating *apply.TerminatingError
+	var disputed *apply.FieldConflictError
+	switch {
+	case errors.As(err, &disputed):
+		return reconcile.Wait(mcpv1alpha1.ReasonFieldConflict, disputed.Message, disputed.After)
+	case errors.As(err, &terminating):
+		return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed, terminating.Message, 0)
+	case apply.IsOwnershipConflict(err):
+		return reconcile.Invalid(mcpv1alpha1.ReasonOwnershipConflict, told)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		out := reconcile.Invalid(mcpv1alpha1.ReasonRejected, told)
+		out.After = rejectedRetry
+		return out
+	case apierrors.IsForbidden(err):
+		return reconcile.Failed(mcpv1alpha1.ReasonRejected, told)
+	}
+	return reconcile.Failed(mcpv1alpha1.ReasonApplyFailed, told)
+}

@@ -1,0 +1,242 @@
+package mcptool
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/openapi"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/route"
+)
+
+const (
+	// LabelTool names the MCPTool that a ConfigMap holds definitions of.
+	LabelTool = "mcp.operator/tool"
+
+	// keyPlain and keyPacked are the keys of definitions as they are, and compressed.
+	keyPlain, keyPacked = "tools.json", "tools.json.gz"
+
+	// packFrom is the size from which on definitions are compressed, maxStored the most that one ConfigMap holds of them.
+	packFrom, maxStored = 64 << 10, 900 << 10
+
+	// shownDigest is how much of the digest is in the name of a ConfigMap.
+	shownDigest = 10
+
+	// retention is how long definitions stay that are not needed any more: gateways may not have heard yet.
+	retention = 10 * time.Minute
+
+	// maxNotes is how many operations are named that are not tools.
+	maxNotes = 3
+)
+
+// definitions are what became of a document.
+type definitions struct {
+	key     string
+	stored  []byte // under key
+	sha256  string // of the content, uncompressed
+	baseURL string
+	digest  string // of the document
+	tools   []mcpv1alpha1.ToolStatus
+	note    string // what is to be told of it
+}
+
+// newDefinitions encodes the tools of a document. The error is a sentence about it.
+func newDefinitions(document []byte, result openapi.Result) (*definitions, error) {
+	content, err := openapi.Encode(result.Tools)
+	if err != nil {
+		return nil, err
+	}
+	d := &definitions{key: keyPlain, stored: content, sha256: digestOf(content), baseURL: result.BaseURL, digest: digestOf(document), note: noteOf(result)}
+	if len(content) > packFrom {
+		if d.stored, err = pack(content); err != nil {
+			return nil, err
+		}
+		d.key = keyPacked
+	}
+	if n := len(d.stored); n > maxStored {
+		return nil, fmt.Errorf("its tools have %d bytes, compressed, and the limit is %d: choose fewer by include and exclude", n, maxStored)
+	}
+	for i, name := range result.Names {
+		digest, err := route.Digest(result.Tools[i].Definition)
+		if err != nil {
+			return nil, fmt.Errorf("the tool %s cannot be digested: %w", name, err)
+		}
+		d.tools = append(d.tools, mcpv1alpha1.ToolStatus{Name: name, Digest: digest})
+	}
+	slices.SortFunc(d.tools, func(a, b mcpv1alpha1.ToolStatus) int { return strings.Compare(a.Name, b.Name) })
+	return d, nil
+}
+
+func pack(content []byte) ([]byte, error) {
+	var out bytes.Buffer
+	writer, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	if _, err := writer.Write(content); err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return nil, fmt.Errorf("compress: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// noteOf tells what of a document did not become a tool.
+func noteOf(result openapi.Result) string {
+	n := len(result.Skipped)
+	if n == 0 {
+		return ""
+	}
+	shown := strings.Join(result.Skipped[:min(n, maxNotes)], "; ")
+	if n > maxNotes {
+		shown += fmt.Sprintf("; and %d more", n-maxNotes)
+	}
+	return "; not all of its OpenAPI document can be expressed: " + shown
+}
+
+// configMap is where the definitions are kept. It never changes: other content has another name.
+func (d *definitions) configMap(tool *mcpv1alpha1.MCPTool) *corev1.ConfigMap {
+	configMap := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: tool.Name + "-" + d.sha256[:shownDigest], Namespace: tool.Namespace,
+			Labels: map[string]string{LabelTool: tool.Name, desired.LabelManagedBy: desired.ManagedBy},
+		},
+		Immutable: new(true),
+	}
+	if d.key == keyPacked {
+		configMap.BinaryData = map[string][]byte{d.key: d.stored}
+	} else {
+		configMap.Data = map[string]string{d.key: string(d.stored)}
+	}
+	return configMap
+}
+
+// applyDefinitions keeps the definitions in a ConfigMap, and tells of it.
+func (s *scope) applyDefinitions(ctx context.Context) reconcile.Outcome {
+	if s.definitions == nil {
+		return reconcile.Keep(0) // another type has none; and what is stored holds while the document is not there
+	}
+	configMap := s.definitions.configMap(s.tool)
+	if err := s.store(ctx, configMap); err != nil {
+		return failed(err)
+	}
+	s.tool.Status.Definitions = &mcpv1alpha1.ToolDefinitions{
+		ObjectName: mcpv1alpha1.ObjectName{Name: configMap.Name}, Key: mcpv1alpha1.DataKey(s.definitions.key),
+		SHA256: s.definitions.sha256, Endpoint: s.definitions.baseURL,
+	}
+	s.tool.Status.DocumentDigest = s.definitions.digest
+	return applied()
+}
+
+func applied() reconcile.Outcome {
+	return reconcile.Done(mcpv1alpha1.ReasonApplied, "The definitions of the tools are up to date")
+}
+
+// store writes a ConfigMap that is not there. One that is ours is left alone: it cannot be changed, gateways verify its digest, and what
+// another version of the operator compressed may differ in its bytes.
+func (s *scope) store(ctx context.Context, configMap *corev1.ConfigMap) error {
+	meta := partialMetadata("ConfigMap")
+	err := s.Get(ctx, client.ObjectKeyFromObject(configMap), meta)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("read ConfigMap %s: %w", client.ObjectKeyFromObject(configMap), err)
+	}
+	owner := metav1.GetControllerOf(meta)
+	if err == nil && owner != nil && owner.UID == s.tool.UID && meta.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	_, err = s.applier.Apply(ctx, s.tool, configMap)
+	s.applier.Forget(configMap) // the metadata above tells it the next time, and a tool that is gone names none of these
+	return err
+}
+
+// rejectedRetry is when what was refused is tried again: what refuses may be a policy, which nothing watches.
+const rejectedRetry = time.Minute
+
+// failed turns the error of writing definitions into an outcome.
+func failed(err error) reconcile.Outcome {
+	told := fmt.Errorf("Failed to write the definitions of the tools: %w", err) //nolint:staticcheck // ST1005: a sentence in a condition
+	var terminating *apply.TerminatingError
+	var disputed *apply.FieldConflictError
+	switch {
+	case errors.As(err, &disputed):
+		return reconcile.Wait(mcpv1alpha1.ReasonFieldConflict, disputed.Message, disputed.After)
+	case errors.As(err, &terminating):
+		return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed, terminating.Message, 0)
+	case apply.IsOwnershipConflict(err):
+		return reconcile.Invalid(mcpv1alpha1.ReasonOwnershipConflict, told)
+	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
+		out := reconcile.Invalid(mcpv1alpha1.ReasonRejected, told)
+		out.After = rejectedRetry
+		return out
+	case apierrors.IsForbidden(err):
+		return reconcile.Failed(mcpv1alpha1.ReasonRejected, told)
+	}
+	return reconcile.Failed(mcpv1alpha1.ReasonApplyFailed, told)
+}
+
+// removeUnused deletes definitions that were not needed for the time of retention, which this process counts: before, the operator may
+// have needed them still.
+func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
+	unneeded, err := s.unneeded(ctx)
+	if err != nil {
+		return reconcile.Retry(mcpv1alpha1.ReasonApplyFailed, err)
+	}
+	uids := make([]types.UID, len(unneeded))
+	for i, meta := range unneeded {
+		uids[i] = meta.UID
+	}
+	since := s.memory.retire(s.key(), uids)
+	var next time.Duration
+	for _, meta := range unneeded {
+		left := time.Until(since[meta.UID].Add(retention))
+		if left > 0 {
+			if next == 0 || left < next {
+				next = left
+			}
+			continue
+		}
+		unused := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace}}
+		if err := s.applier.Remove(ctx, s.tool, unused); err != nil {
+			return failed(err)
+		}
+	}
+	if s.definitions == nil {
+		return reconcile.Keep(next)
+	}
+	out := applied()
+	out.After = next
+	return out
+}
+
+// unneeded lists the ConfigMaps of the tool that hold other definitions than those in use.
+func (s *scope) unneeded(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
+	needed := ""
+	if inUse := s.tool.Status.Definitions; inUse != nil && s.isOpenAPI() {
+		needed = inUse.Name
+	}
+	owned := &metav1.PartialObjectMetadataList{}
+	owned.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMapList"))
+	err := s.List(ctx, owned, client.InNamespace(s.tool.Namespace), client.MatchingFields{indexOwner: string(s.tool.UID)})
+	if err != nil {
+		return nil, fmt.Errorf("list the definitions of MCPTool %s: %w", s.key(), err)
+	}
+	return slices.DeleteFunc(owned.Items, func(meta metav1.PartialObjectMetadata) bool {
+		return meta.Name == needed || !meta.DeletionTimestamp.IsZero()
+	}), nil
+}

@@ -1,0 +1,168 @@
+package mcptool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strings"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/openapi"
+	"github.com/mcp-operator/mcp-operator/internal/reach"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/route"
+)
+
+// maxDocument is the size of the largest document that is fetched.
+const maxDocument = openapi.MaxDocumentBytes
+
+// judgeDocument compiles the OpenAPI document, or asks what became of it.
+func (s *scope) judgeDocument(ctx context.Context) (reconcile.Outcome, error) {
+	out := reconcile.Done(mcpv1alpha1.ReasonValid, validated)
+	source := s.tool.Spec.OpenAPI.Document
+	var found *definitions
+	var err error
+	switch {
+	case source.URL != "":
+		found, out, err = s.fetched(ctx)
+		if stored := s.before.Status.Definitions; err == nil && found == nil && out.IsDone() && stored != nil {
+			return out, s.checkServer(ctx, stored.Endpoint) // what the Secret allows may have changed
+		}
+		if err != nil || found == nil {
+			return out, err
+		}
+	case source.ConfigMapRef != nil:
+		found, err = fromConfigMap(ctx, s, source.ConfigMapRef, "openapi.document.configMapRef", s.revision(), func(content []byte) (*definitions, error) {
+			return s.compile(content, s.compileOptions(), "ConfigMap '"+source.ConfigMapRef.Name+"'")
+		})
+	case source.Inline != nil:
+		found, err = recall(s, "openapi.document.inline", s.revision(), func() (*definitions, error) {
+			return s.compile(source.Inline.Raw, s.compileOptions(), "openapi.document.inline")
+		})
+	default:
+		err = invalid("openapi.document must have one of url, inline and configMapRef")
+	}
+	if err == nil {
+		err = s.checkServer(ctx, found.baseURL)
+	}
+	if err != nil {
+		return out, err
+	}
+	s.definitions = found
+	out.Message += found.note
+	return out, nil
+}
+
+// revision is another one whenever the specification is.
+func (s *scope) revision() string { return fmt.Sprintf("%s/%d", s.tool.UID, s.tool.Generation) }
+
+func (s *scope) compileOptions() openapi.Options {
+	spec := &s.tool.Spec
+	return openapi.Options{
+		Endpoint: spec.Endpoint, DocumentURL: spec.OpenAPI.Document.URL, Prefix: string(spec.OpenAPI.Prefix),
+		Include: spec.OpenAPI.Include, Exclude: spec.OpenAPI.Exclude, MaxResponseBytes: int(spec.MaxResponseBytes),
+	}
+}
+
+// compile makes definitions of a document. The error is a *ValidationError.
+func (r *Reconciler) compile(content []byte, opts openapi.Options, name string) (*definitions, error) {
+	r.compiling.Lock()
+	defer r.compiling.Unlock()
+	result, err := openapi.Compile(content, opts)
+	if err != nil {
+		return nil, invalid("The OpenAPI document (%s) cannot be used: %s", name, err)
+	}
+	found, err := newDefinitions(content, result)
+	if err != nil {
+		return nil, invalid("The OpenAPI document (%s) cannot be used: %s", name, err)
+	}
+	return found, nil
+}
+
+// useDocument makes definitions of a document that was fetched, by a worker of the fetcher.
+func (r *Reconciler) useDocument(_ context.Context, document reach.Document, content []byte) (*definitions, error) {
+	var opts openapi.Options
+	if err := json.Unmarshal([]byte(document.Purpose), &opts); err != nil {
+		return nil, fmt.Errorf("read the purpose of the document: %w", err)
+	}
+	return r.compile(content, opts, document.URL)
+}
+
+// fetched asks for the document of a URL. It returns nil definitions while there are none: then the outcome says what to tell.
+func (s *scope) fetched(ctx context.Context) (*definitions, reconcile.Outcome, error) {
+	out := reconcile.Done(mcpv1alpha1.ReasonValid, validated)
+	trust, err := s.documentTrust(ctx)
+	if err != nil {
+		return nil, out, err
+	}
+	purpose, err := json.Marshal(s.compileOptions())
+	if err != nil {
+		return nil, out, fmt.Errorf("encode the options of MCPTool %s: %w", s.key(), err)
+	}
+	address := s.tool.Spec.OpenAPI.Document.URL
+	known := s.fetcher.Observe(reach.Document{Subject: s.subject(), URL: address, Trust: trust, Purpose: string(purpose)})
+	isServed := s.before.Status.Definitions != nil && s.holds(mcpv1alpha1.ConditionAccepted) && s.holds(mcpv1alpha1.ConditionApplied)
+	const stays = "; the last version of its OpenAPI document stays in use, since the attempt to fetch it again failed: "
+	switch {
+	case known.Found && known.Problem == "":
+		return known.Value, out, nil
+	case known.Found:
+		out.Message += stays + known.Problem
+		return known.Value, out, nil
+	case !known.Known && isServed:
+		return nil, reconcile.Keep(0), nil // of before the operator started
+	case !known.Known:
+		return nil, reconcile.Wait(mcpv1alpha1.ReasonUnknown, "The OpenAPI document is being fetched", 0), nil
+	case isServed:
+		out.Message += stays + known.Problem
+		return nil, out, nil
+	}
+	return nil, out, invalid("The OpenAPI document (%s) cannot be fetched, or not be used: %s", address, known.Problem)
+}
+
+// checkServer says whether calls, and the credential, may be sent to where the operations are.
+func (s *scope) checkServer(ctx context.Context, base string) error {
+	if err := s.checkBase(base); err != nil {
+		return err
+	}
+	return s.checkCredential(ctx, base)
+}
+
+// checkBase says whether calls may be sent to where the document says, as the schema does for an endpoint.
+func (s *scope) checkBase(base string) error {
+	if s.tool.Spec.Endpoint != "" {
+		return nil
+	}
+	tool := s.tool.DeepCopy()
+	tool.Spec.Endpoint = base
+	if _, err := route.ToolDefinition(tool, route.SchemaText{}); err != nil {
+		return invalid("The OpenAPI document says that its server is %s: %s", base, err)
+	}
+	u, err := url.Parse(base)
+	if err != nil || s.tool.Spec.Auth == nil {
+		return nil //nolint:nilerr // it was looked at above
+	}
+	if u.Scheme != "https" && !isClusterName(u.Hostname()) {
+		return invalid("auth: the OpenAPI document says that its server is %s, and a credential is sent by https alone: give the address in endpoint", base)
+	}
+	if from, err := url.Parse(s.tool.Spec.OpenAPI.Document.URL); err == nil && from.Host != "" && !strings.EqualFold(from.Host, u.Host) {
+		return invalid("auth: the OpenAPI document is at %s and says that its server is at %s: say in endpoint where the credential may be sent",
+			from.Host, u.Host)
+	}
+	return nil
+}
+
+// isClusterName says whether a name is one of a Service of the cluster.
+func isClusterName(host string) bool {
+	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
+	return strings.HasSuffix(host, ".cluster.local") || len(labels) >= 3 && labels[2] == "svc"
+}
+
+// digestOf is the SHA-256 of some content in hexadecimal.
+func digestOf(content []byte) string {
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:])
+}

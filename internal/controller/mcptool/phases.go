@@ -1,0 +1,133 @@
+package mcptool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/reach"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/route"
+)
+
+// validated is the message of Accepted when there is nothing to add.
+const validated = "Configuration is valid"
+
+// validate says whether the specification is usable, and works out what tools it becomes.
+func (s *scope) validate(ctx context.Context) reconcile.Outcome {
+	if s.tool.Namespace == s.opts.OperatorNamespace {
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, invalid(
+			"MCPTools are not accepted in the operator's own namespace %q: use another namespace", s.tool.Namespace))
+	}
+	out, err := s.judge(ctx)
+	var wrong *ValidationError
+	switch {
+	case errors.As(err, &wrong):
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, wrong)
+	case err != nil:
+		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
+	}
+	return out
+}
+
+// judge returns a *ValidationError if something is up to the author.
+func (s *scope) judge(ctx context.Context) (reconcile.Outcome, error) {
+	done := reconcile.Done(mcpv1alpha1.ReasonValid, validated)
+	if source := s.tool.Spec.OpenAPI; source == nil || source.Document.URL == "" {
+		s.fetcher.Forget(s.key())
+	}
+	if _, err := s.trust(ctx); err != nil {
+		return done, err
+	}
+	schema, err := s.schema(ctx)
+	if err != nil {
+		return done, err
+	}
+	definition, err := route.ToolDefinition(s.tool, route.SchemaText{Text: schema})
+	if wrong, ok := errors.AsType[*route.InvalidError](err); ok {
+		return done, &ValidationError{wrong.Message}
+	}
+	if err != nil {
+		return done, fmt.Errorf("compile MCPTool %s: %w", s.key(), err)
+	}
+	if pg := s.tool.Spec.Postgres; s.tool.Spec.Type == mcpv1alpha1.ToolPostgres && pg.TLS == "Disable" && !s.opts.AllowPrivate {
+		return done, invalid("postgres.tls: Disable is for databases at private addresses, which the operator admits when it is started " +
+			"with --allow-private-endpoints")
+	}
+	if s.isOpenAPI() {
+		return s.judgeDocument(ctx)
+	}
+	s.definition = definition
+	return done, s.checkCredential(ctx, s.tool.Spec.Endpoint)
+}
+
+// schema returns what schema.configMapRef refers to; empty if it is not given.
+func (s *scope) schema(ctx context.Context) (string, error) {
+	if s.tool.Spec.Schema == nil || s.tool.Spec.Schema.ConfigMapRef == nil {
+		return "", nil
+	}
+	return fromConfigMap(ctx, s, s.tool.Spec.Schema.ConfigMapRef, "schema.configMapRef", "", func(content []byte) (string, error) {
+		return string(content), nil
+	})
+}
+
+// reach says whether the endpoint can be connected to.
+func (s *scope) reach(ctx context.Context) reconcile.Outcome {
+	endpoint, err := s.endpoint(ctx)
+	var wrong *ValidationError
+	switch {
+	case errors.As(err, &wrong):
+		s.checker.Forget(s.key())
+		return reconcile.Wait(mcpv1alpha1.ReasonConnecting, "Not tried: "+wrong.Message, 0)
+	case err != nil:
+		return reconcile.Retry(mcpv1alpha1.ReasonConnecting, err)
+	}
+	verdict := s.checker.Observe(endpoint)
+	switch {
+	case !verdict.Known && s.stored(mcpv1alpha1.ConditionReachable).ObservedGeneration == s.tool.Generation:
+		return reconcile.Keep(0) // of before the operator started
+	case !verdict.Known:
+		return reconcile.Wait(mcpv1alpha1.ReasonConnecting, "The first attempt to connect is under way", 0)
+	case verdict.Reason != mcpv1alpha1.ReasonReachable:
+		return reconcile.Unsettled(verdict.Reason, verdict.Message, 0)
+	}
+	message := verdict.Message
+	if endpoint.Trust.Blind && endpoint.Security != reach.Plain {
+		message += "; only gateways verify its certificate, since caBundle is in a Secret"
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonReachable, message)
+}
+
+// verify says whether a gateway that holds the credential serves the tool.
+func (s *scope) verify(ctx context.Context) reconcile.Outcome {
+	agents, err := s.agents(ctx)
+	if err != nil {
+		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
+	}
+	s.tool.Status.Agents = int32(len(agents)) //nolint:gosec // G115: there are no two billion agents
+	s.noteRemoteTools(agents)
+	if len(agents) == 0 {
+		return reconcile.Wait(mcpv1alpha1.ReasonNoAgent, "No MCPAgent is granted the tool: nobody has tried it yet", 0)
+	}
+	problem := ""
+	for _, agent := range agents {
+		for _, effective := range s.effective(agent) {
+			switch effective.Verdict {
+			case mcpv1alpha1.VerdictServed:
+				return reconcile.Done(mcpv1alpha1.ReasonVerified, "A gateway serves it")
+			case mcpv1alpha1.VerdictUnavailable, mcpv1alpha1.VerdictInvalid:
+				problem = cmp.Or(problem, fmt.Sprintf("The gateway of MCPAgent '%s' cannot serve it: %s", agent.Name, effective.Reason))
+			case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictConflict, mcpv1alpha1.VerdictMissing, mcpv1alpha1.VerdictPending:
+			}
+		}
+	}
+	// Before it is accepted, what agents tell is an echo of that.
+	if problem == "" || s.current(mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse {
+		return reconcile.Wait(mcpv1alpha1.ReasonPending, "No gateway has told yet", 0)
+	}
+	return reconcile.Unsettled(mcpv1alpha1.ReasonCheckFailed, problem, 0)
+}

@@ -1,0 +1,124 @@
+package route
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+)
+
+// frameOf makes the table without its backends: what is wrong here is the agent's own.
+func frameOf(in Input, files files) (*table.Table, error) {
+	agent := in.Agent
+	if agent.Spec.ServerRef != nil && len(agent.Spec.Servers) > 0 {
+		return nil, invalid("serverRef and servers must not both be given: name the MCPServer in servers too")
+	}
+	auth, err := authOf(in, files)
+	if err != nil {
+		return nil, err
+	}
+	t := &table.Table{Version: table.Version, Endpoint: endpointOf(agent), Auth: auth, Backends: []table.Backend{}}
+	if _, err := table.Parse(encode(t)); err != nil {
+		return nil, invalid("%s", words(err))
+	}
+	return t, nil
+}
+
+func endpointOf(agent *mcpv1alpha1.MCPAgent) table.Endpoint {
+	e := table.Endpoint{Path: table.DefaultPath}
+	if all := grantsOf(agent); len(all) != 1 || all[0].isTool { // a lone server is shown by its own name
+		e.Name = agent.Name
+	}
+	if gateway := agent.Spec.Gateway; gateway != nil {
+		e.PublicURL, e.Instructions, e.AllowedOrigins = gateway.PublicURL, gateway.Instructions, distinct(gateway.AllowedOrigins)
+	}
+	return e
+}
+
+func authOf(in Input, files files) (table.Auth, error) {
+	agent := in.Agent
+	asked := &agent.Spec.Auth
+	switch asked.Type {
+	case mcpv1alpha1.AgentAuthNone:
+		if len(asked.Audiences)+len(asked.ServiceAccounts)+len(asked.OIDC) > 0 {
+			return table.Auth{}, invalid("auth: audiences, serviceAccounts and oidc must not be given with type None, which lets in everybody")
+		}
+		return table.Auth{Type: table.AuthNone}, nil
+	case mcpv1alpha1.AgentAuthTokens:
+	default:
+		return table.Auth{}, invalid("auth.type must be Tokens, or None to let everybody call")
+	}
+	auth := table.Auth{
+		Type:      table.AuthTokens,
+		Audiences: distinct(append([]string{desired.GatewayEndpoint(agent, in.ClusterDomain)}, asked.Audiences...)),
+	}
+	if subjects := subjectsOf(agent); len(subjects) > 0 {
+		keys, err := compactKeys(in)
+		if err != nil {
+			return table.Auth{}, err
+		}
+		auth.ServiceAccounts = &table.ServiceAccounts{Issuer: in.Issuer, Keys: keys, Subjects: subjects}
+	}
+	for i := range asked.OIDC {
+		o, err := issuerOf(&asked.OIDC[i], files)
+		if err != nil {
+			return table.Auth{}, invalid("auth.oidc[%d].caBundle: %s", i, err)
+		}
+		auth.OIDC = append(auth.OIDC, o)
+	}
+	if auth.ServiceAccounts == nil && len(auth.OIDC) == 0 {
+		return table.Auth{}, invalid("auth: with type Tokens nobody could call: give serviceAccounts, oidc or runtime.image")
+	}
+	return auth, nil
+}
+
+// subjectsOf are the accounts that are let in: those asked for, and that of the agent's own workload.
+func subjectsOf(agent *mcpv1alpha1.MCPAgent) []string {
+	var names []string
+	if desired.HasRuntime(agent) {
+		names = append(names, desired.RuntimeName(agent.Name))
+	}
+	for _, account := range agent.Spec.Auth.ServiceAccounts {
+		names = append(names, account.Name)
+	}
+	var out []string
+	for _, name := range distinct(names) {
+		out = append(out, "system:serviceaccount:"+agent.Namespace+":"+name)
+	}
+	return out
+}
+
+// compactKeys are the cluster's keys in one form, once a table would take them. What is wrong with them is no fault of the agent.
+func compactKeys(in Input) (json.RawMessage, error) {
+	if in.Issuer == "" || len(in.Keys) == 0 {
+		return nil, ErrKeysUnknown
+	}
+	var keys bytes.Buffer
+	if err := json.Compact(&keys, in.Keys); err != nil {
+		return nil, fmt.Errorf("%w: the API server's key set is not JSON", ErrKeysUnknown)
+	}
+	trial := table.Table{Version: table.Version, Backends: []table.Backend{}, Auth: table.Auth{
+		Type: table.AuthTokens, Audiences: []string{"any"},
+		ServiceAccounts: &table.ServiceAccounts{Issuer: in.Issuer, Keys: keys.Bytes(), Subjects: []string{}},
+	}}
+	if _, err := table.Parse(encode(&trial)); err != nil {
+		return nil, fmt.Errorf("%w: what the API server publishes cannot be used: %s", ErrKeysUnknown, words(err))
+	}
+	return keys.Bytes(), nil
+}
+
+func issuerOf(asked *mcpv1alpha1.OIDCIssuer, files files) (table.OIDC, error) {
+	o := table.OIDC{Issuer: asked.Issuer, Audiences: distinct(asked.Audiences), Subjects: distinct(asked.Subjects)}
+	if len(asked.Claims) > 0 {
+		o.Claims = make(map[string]string, len(asked.Claims))
+		for claim, value := range asked.Claims {
+			o.Claims[claim] = string(value)
+		}
+	}
+	var err error
+	o.CAFile, err = files.bundle(asked.CABundle)
+	return o, err
+}

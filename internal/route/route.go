@@ -1,0 +1,298 @@
+// Package route compiles what an MCPAgent is granted into the routing table of its gateway, and what the gateways learned into a
+// verdict for each tool. It is pure: objects in, tables and sentences out.
+package route
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+)
+
+// MaxTableBytes is the size of the largest table that Compile makes: what a ConfigMap holds, less room for its metadata.
+const MaxTableBytes = table.MaxBytes - 16<<10
+
+// Input is what a table depends on.
+type Input struct {
+	Agent *mcpv1alpha1.MCPAgent
+	// Servers and Tools are those granted objects of the agent's namespace that exist, by name.
+	Servers map[string]*mcpv1alpha1.MCPServer
+	Tools   map[string]*mcpv1alpha1.MCPTool
+	// Schemas are what the ConfigMaps of schema.configMapRef hold, by the name of the MCPTool.
+	Schemas map[string]SchemaText
+	// Issuer and Keys are the cluster's issuer of ServiceAccount tokens, and its JSON Web Key Set. Empty while they are not known.
+	Issuer string
+	Keys   json.RawMessage
+	// ClusterDomain is the DNS domain of the cluster.
+	ClusterDomain string
+	// AllowPrivate lets the endpoints of MCPTools be at private addresses.
+	AllowPrivate bool
+}
+
+// SchemaText is the content of the key that an MCPTool's schema.configMapRef names: JSON or YAML with the members input and output.
+type SchemaText struct {
+	Text string
+	// Problem says in a sentence why there is no Text, such as that the ConfigMap does not exist.
+	Problem string
+}
+
+// Output is a table, and what comes with it.
+type Output struct {
+	// Table is accepted by table.Parse. Its revision is a digest of its content.
+	Table *table.Table
+	// JSON is Table as it is to be written.
+	JSON []byte
+	// Mounts are what the files that the table names are mounted from, sorted by kind and name.
+	Mounts []desired.Mount
+	// Definitions are the names of the ConfigMaps that the table names, sorted.
+	Definitions []string
+	// Reach is where the table has the gateway connect to.
+	Reach desired.Reach
+	// Origins say what each of the table's backends is, in the same order.
+	Origins []Origin
+	// Verdicts are on what is granted and has no backend.
+	Verdicts []mcpv1alpha1.EffectiveTool
+}
+
+// Origin is what a backend is made of.
+type Origin struct {
+	// Backend is its name in the table.
+	Backend string
+	// Source is the object, as in EffectiveTool.
+	Source string
+	// Tool is the name of its one tool, if it has just one by its nature.
+	Tool string
+	// Note is why it does not serve, as the object itself has it; empty if it knows no reason.
+	Note string
+}
+
+// ErrKeysUnknown says that the cluster's issuer or keys are not known (yet), and that the agent's callers need them.
+var ErrKeysUnknown = errors.New("the issuer and the keys of the cluster's ServiceAccount tokens are not known yet")
+
+// InvalidError is what the author of an MCPAgent, or of an MCPTool, has to mend.
+type InvalidError struct{ Message string }
+
+func (e *InvalidError) Error() string { return e.Message }
+
+func invalid(format string, args ...any) *InvalidError {
+	return &InvalidError{fmt.Sprintf(format, args...)}
+}
+
+// Compile makes the table of an agent. What is wrong with one thing that is granted costs that thing only, and is told in
+// Output.Verdicts. The error is an *InvalidError if the agent itself has to be mended, or ErrKeysUnknown.
+func Compile(in Input) (Output, error) {
+	files := files{}
+	frame, err := frameOf(in, files)
+	if err != nil {
+		return Output{}, err
+	}
+	frame.Revision = revisionOf(frame) // as long as the one that it gets in the end
+	c := compiler{Input: in, files: files, out: Output{Table: frame}, room: MaxTableBytes - len(encode(frame))}
+	c.reach.issuers(frame.Auth.OIDC, in.AllowPrivate)
+	for _, g := range grantsOf(in.Agent) {
+		c.add(g)
+	}
+	return c.finish()
+}
+
+// compiler gathers what the grants come to.
+type compiler struct {
+	Input
+
+	out         Output
+	files       files
+	reach       reach
+	definitions []string
+	// room is how many bytes the table may still grow by.
+	room int
+}
+
+// add compiles one grant. The table takes its backend only if it would take it alone and has room for it, so that no grant spoils the
+// others: were a table refused as a whole, what it withdraws would stay granted by the one before.
+func (c *compiler) add(g grant) {
+	found, refused := c.compile(g)
+	size := len(encode(found.backend)) + len(",")
+	if refused == nil {
+		if err := checkAlone(found.backend); err != nil {
+			refused = &refusal{mcpv1alpha1.VerdictInvalid, err.Error()}
+		} else if size > c.room {
+			refused = &refusal{mcpv1alpha1.VerdictInvalid, fmt.Sprintf("the routing table has %d bytes of room left, and it needs %d: "+
+				"grant fewer tools to one agent, or shorten their schemas and descriptions", c.room, size)}
+		}
+	}
+	if refused != nil {
+		c.out.Verdicts = append(c.out.Verdicts, mcpv1alpha1.EffectiveTool{
+			Name: found.tool, Source: g.source(), Verdict: refused.verdict, Reason: line(refused.reason, maxReason),
+		})
+		return
+	}
+	c.room -= size
+	c.out.Table.Backends = append(c.out.Table.Backends, found.backend)
+	c.out.Origins = append(c.out.Origins, Origin{
+		Backend: found.backend.Name, Source: g.source(), Tool: found.tool, Note: line(found.note, maxReason),
+	})
+	c.files.addAll(found.files)
+	c.reach.addAll(&found, c.AllowPrivate)
+	for _, file := range toolFiles(&found.backend) {
+		c.definitions = append(c.definitions, file.ConfigMap)
+	}
+}
+
+func (c *compiler) finish() (Output, error) {
+	out, t := c.out, c.out.Table
+	out.Mounts, out.Reach = c.files.mounts(), c.reach.sorted()
+	out.Definitions = slices.Compact(slices.Sorted(slices.Values(c.definitions)))
+	t.Revision = ""
+	t.Revision = revisionOf(t)
+	out.JSON = encode(t)
+	if _, err := table.Parse(out.JSON); err != nil {
+		return Output{}, invalid("%s", words(err))
+	}
+	return out, nil
+}
+
+func revisionOf(t *table.Table) string {
+	sum := sha256.Sum256(encode(t))
+	return hex.EncodeToString(sum[:16])
+}
+
+// grant is one object that an agent uses.
+type grant struct {
+	isTool bool
+	name   string
+	// server is how an MCPServer is granted.
+	server mcpv1alpha1.AgentServer
+}
+
+// grantsOf lists what an agent is granted in the order of its specification, each once.
+func grantsOf(agent *mcpv1alpha1.MCPAgent) []grant {
+	var all []grant
+	if ref := agent.Spec.ServerRef; ref != nil {
+		all = append(all, grant{name: ref.Name, server: mcpv1alpha1.AgentServer{ObjectName: *ref}})
+	}
+	for _, server := range agent.Spec.Servers {
+		all = append(all, grant{name: server.Name, server: server})
+	}
+	for _, tool := range agent.Spec.Tools {
+		all = append(all, grant{isTool: true, name: tool.Name})
+	}
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(g grant) bool {
+		again := seen[g.source()]
+		seen[g.source()] = true
+		return again
+	})
+}
+
+// source is the value of EffectiveTool.Source.
+func (g grant) source() string {
+	kind := "server/"
+	if g.isTool {
+		kind = "tool/"
+	}
+	return kind + shortened(g.name, maxSource-len(kind))
+}
+
+// compiled is what a grant comes to.
+type compiled struct {
+	backend table.Backend
+	files   files
+	// tool is the name of its one tool, if it has just one by its nature. It is set where the grant is refused, too.
+	tool string
+	note string
+	// server is the name of an MCPServer; closed says that it lets in gateways alone.
+	server string
+	closed bool
+}
+
+// refusal says why a grant has no backend.
+type refusal struct {
+	verdict mcpv1alpha1.ToolVerdict
+	reason  string
+}
+
+func (c *compiler) compile(g grant) (compiled, *refusal) {
+	if g.isTool {
+		return c.compileTool(g)
+	}
+	return c.compileServer(g)
+}
+
+// checkAlone says what the table has against a backend, in its words.
+func checkAlone(b table.Backend) error {
+	t := &table.Table{Version: table.Version, Auth: table.Auth{Type: table.AuthNone}, Backends: []table.Backend{b}}
+	if _, err := table.Parse(encode(t)); err != nil {
+		return invalid("%s", words(err))
+	}
+	return nil
+}
+
+// fieldNames are the table's names of fields, and the API's.
+var fieldNames = strings.NewReplacer(
+	"backends[0].toolset.http[0].header[", "http.headers[",
+	"backends[0].toolset.http[0].definition.", "",
+	"backends[0].toolset.http[0].", "http.",
+	"backends[0].toolset.postgres.definition.", "",
+	"backends[0].toolset.postgres.params[", "postgres.parameters[",
+	"backends[0].toolset.postgres.host", "endpoint",
+	"backends[0].toolset.postgres.port", "endpoint",
+	"backends[0].toolset.postgres.database", "endpoint",
+	"backends[0].toolset.postgres.", "postgres.",
+	"backends[0].url", "endpoint",
+	"backends[0].credential", "auth",
+	"backends[0].caFile", "caBundle",
+	"backends[0].clientCertificate", "auth",
+	"backends[0].", "",
+	"endpoint.publicURL", "gateway.publicURL",
+	"endpoint.allowedOrigins", "gateway.allowedOrigins",
+	"endpoint.instructions", "gateway.instructions",
+	".caFile", ".caBundle",
+)
+
+// words are the first problems of a table, by the API's names of fields.
+func words(err error) string {
+	const most = 5
+	problems, more := []string{err.Error()}, 0
+	if refused, ok := errors.AsType[*table.InvalidError](err); ok {
+		problems, more = refused.Problems, refused.More
+	}
+	if len(problems) > most {
+		problems, more = problems[:most], more+len(problems)-most
+	}
+	text := fieldNames.Replace(strings.Join(problems, "; "))
+	if more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// encode writes a table, or a part of one. It cannot fail: what is kept raw in it was checked or is replaced by null, which the table
+// refuses.
+func encode(part any) []byte {
+	var out bytes.Buffer
+	encoder := json.NewEncoder(&out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(part); err != nil {
+		return nil
+	}
+	return bytes.TrimSpace(out.Bytes())
+}
+
+func toolFiles(b *table.Backend) []table.ToolFile {
+	if b.Toolset == nil {
+		return nil
+	}
+	return b.Toolset.Files
+}
+
+// sortedKeys are the keys of a map in order.
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

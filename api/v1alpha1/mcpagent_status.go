@@ -95,6 +95,10 @@ type EffectiveTool struct {
 	// +kubebuilder:validation:MaxLength=128
 	Source string `json:"source,omitempty"`
 
+	// sourceGeneration is the generation of the MCPTool that this is about; absent for MCPServers.
+	// +optional
+	SourceGeneration int64 `json:"sourceGeneration,omitempty"`
+
 	// verdict is Served, Denied, Conflict, Missing, Invalid, Unavailable or Pending.
 	// +required
 	// +kubebuilder:validation:Enum=Served;Denied;Conflict;Missing;Invalid;Unavailable;Pending

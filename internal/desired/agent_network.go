@@ -70,6 +70,9 @@ func agentDNSRule(env AgentEnvironment) networkingv1.NetworkPolicyEgressRule {
 	for _, peer := range env.DNS {
 		rule.To = append(rule.To, *peer.DeepCopy())
 	}
+	if len(env.DNS) > 0 { // where the pods that answer listen as an ordinary user, behind port 53 of their Service
+		rule.Ports = append(rule.Ports, networkPort(corev1.ProtocolUDP, 5353, nil), networkPort(corev1.ProtocolTCP, 5353, nil))
+	}
 	return rule
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -132,32 +131,12 @@ func (s *scope) wrote(kind string, err error) reconcile.Outcome {
 	return applied(kind, err)
 }
 
-// rejectedRetry is when a child that was refused is tried again: what refuses may be a policy, which nothing watches.
-const rejectedRetry = time.Minute
-
 // applied turns the error of writing a child into an outcome.
 func applied(kind string, err error) reconcile.Outcome {
-	if err == nil {
-		return reconcile.Done(mcpv1alpha1.ReasonApplied, "All child objects are up to date")
+	if err != nil {
+		return apply.Outcome(FailedToReconcile+kind, err)
 	}
-	told := fmt.Errorf(FailedToReconcile+"%s: %w", kind, err) //nolint:staticcheck // ST1005: a sentence in a condition, known to users' scripts
-	var terminating *apply.TerminatingError
-	var disputed *apply.FieldConflictError
-	switch {
-	case errors.As(err, &disputed):
-		return reconcile.Wait(mcpv1alpha1.ReasonFieldConflict, disputed.Message, disputed.After)
-	case errors.As(err, &terminating):
-		return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed, terminating.Message, 0)
-	case apply.IsOwnershipConflict(err):
-		return reconcile.Invalid(mcpv1alpha1.ReasonOwnershipConflict, told)
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		out := reconcile.Invalid(mcpv1alpha1.ReasonRejected, told)
-		out.After = rejectedRetry
-		return out
-	case apierrors.IsForbidden(err):
-		return reconcile.Failed(mcpv1alpha1.ReasonRejected, told)
-	}
-	return reconcile.Failed(mcpv1alpha1.ReasonApplyFailed, told)
+	return reconcile.Done(mcpv1alpha1.ReasonApplied, "All child objects are up to date")
 }
 
 // observePods says whether a pod is ready, and if none is, why.

@@ -36,7 +36,6 @@ func (q *added) Add(request reconcile.Request) { q.requests = append(q.requests,
 
 func TestAChildWakesTheServerOfItsName(t *testing.T) {
 	t.Parallel()
-	r := &Reconciler{Client: makeStore(t, makeServer())}
 	tests := map[string]struct {
 		suffix, name, namespace string
 		want                    int
@@ -50,7 +49,7 @@ func TestAChildWakesTheServerOfItsName(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			queue := &added{}
+			r, queue := &Reconciler{Client: makeStore(t, makeServer())}, &added{} // the store notes reads of one test
 			obj := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: tt.name, Namespace: tt.namespace}}
 			r.byName(tt.suffix).Create(t.Context(), event.TypedCreateEvent[client.Object]{Object: obj}, queue)
 			if len(queue.requests) != tt.want {

@@ -54,7 +54,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := g.start(serving); err != nil {
 		return err
 	}
-	server := newServer(f, logger)
+	server := newServer(g.turnAway(f), logger)
 	go f.Serve(serving)
 	go func() { g.fail(server.Serve(listener)) }()
 	logger.Info("serving", "version", version.String(), "address", listener.Addr().String(), "health", o.HealthListen)
@@ -154,6 +154,17 @@ func (l serverLog) Write(line []byte) (int, error) {
 	}
 	l.logger.Log(context.Background(), level, strings.TrimSpace(string(text)))
 	return len(line), nil
+}
+
+// turnAway has clients open another connection, at another replica, once the gateway drains: one that they keep would be closed under the
+// next request that they send on it.
+func (g *gateway) turnAway(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if g.tables.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // drain ends in good order: first nobody is sent here any more, then streams are ended so that their clients come back at

@@ -21,11 +21,7 @@ func guarded(allowPrivate bool, dial dialFunc) dialFunc {
 	if dial != nil {
 		return dial
 	}
-	guard := mcp.Guard{Allow: mcp.AllowPublic}
-	if allowPrivate {
-		guard.Allow = mcp.AllowCluster
-	}
-	dialer := &net.Dialer{Timeout: connectTimeout, Control: guard.Control}
+	dialer := &net.Dialer{Timeout: connectTimeout, Control: mcp.GuardFor(allowPrivate).Control}
 	return dialer.DialContext
 }
 

@@ -2,6 +2,7 @@ package reach
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -67,12 +68,13 @@ func TestADocumentWithoutEndCostsLittle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(tc.handler)
 			t.Cleanup(server.CloseClientConnections)
-			f := NewFetcher(FetcherOptions[string]{Dial: leadTo(server), MaxBytes: 1 << 20, Use: func(_ context.Context, _ Document, content []byte) (string, error) {
+			use := func(_ context.Context, _ Document, content []byte) (string, error) {
 				if strings.HasPrefix(string(content), "\x1f\x8b") {
-					return "", errPacked
+					return "", errors.New("it is packed")
 				}
 				return "used", nil
-			}})
+			}
+			f := NewFetcher(FetcherOptions[string]{Dial: leadTo(server), MaxBytes: 1 << 20, Use: use})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			got, ok := f.attempt(t.Context(), Document{Subject: demo, URL: "http://docs.example.com/openapi.json"}, Fetched[string]{})
@@ -86,12 +88,6 @@ func TestADocumentWithoutEndCostsLittle(t *testing.T) {
 		})
 	}
 }
-
-type packedError struct{}
-
-func (packedError) Error() string { return "it is packed" }
-
-var errPacked packedError
 
 // TestADocumentThatComesByDropsIsGivenUpAfterAMinute: the time is that of all of it.
 func TestADocumentThatComesByDropsIsGivenUpAfterAMinute(t *testing.T) {

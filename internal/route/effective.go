@@ -87,7 +87,7 @@ var severity = []mcpv1alpha1.ToolVerdict{
 // not heard if another one has.
 func merge(origin Origin, statuses []table.Status) []mcpv1alpha1.EffectiveTool {
 	pending := mcpv1alpha1.EffectiveTool{
-		Name: origin.Tool, Source: origin.Source, Verdict: mcpv1alpha1.VerdictPending, Reason: "no gateway serves the newest table yet",
+		Name: origin.Tool, Source: origin.Source, SourceGeneration: origin.Generation, Verdict: mcpv1alpha1.VerdictPending, Reason: "no gateway serves the newest table yet",
 	}
 	byTool, know := map[string][]finding{}, 0
 	for i := range statuses {
@@ -115,7 +115,9 @@ func merge(origin Origin, statuses []table.Status) []mcpv1alpha1.EffectiveTool {
 				agreed++
 			}
 		}
-		tool := mcpv1alpha1.EffectiveTool{Name: name, Source: origin.Source, Verdict: worst.verdict, Reason: worst.reason}
+		tool := mcpv1alpha1.EffectiveTool{
+			Name: name, Source: origin.Source, SourceGeneration: origin.Generation, Verdict: worst.verdict, Reason: worst.reason,
+		}
 		if agreed < know && worst.verdict != mcpv1alpha1.VerdictServed {
 			tool.Reason = line(fmt.Sprintf("at %d of %d gateways: %s", agreed, know, worst.reason), maxReason)
 		}
@@ -193,7 +195,8 @@ var classes = map[string]string{
 	"DNS": "its host name has no address", "Connect": "nobody accepts connections there",
 	"TLS": "its certificate is not trusted, or it speaks no TLS", "Timeout": "it does not answer in time",
 	"Unauthorized": "it refuses the credential, or asks for one (401)", "Forbidden": "it refuses the gateway (403)",
-	"NotFound": "there is nothing at its path (404)", "NotMCP": "what answers there does not speak MCP",
+	"Credential": "its credential cannot be read: the Secret or the key is missing, or has not reached the gateway's pod yet",
+	"NotFound":   "there is nothing at its path (404)", "NotMCP": "what answers there does not speak MCP",
 	"ServerError": "it answers with errors", "TooLarge": "its answer is too large",
 	"Denied": "its address may not be dialled", "Definition": "its definition cannot be used", "Statement": "the database refuses the statement",
 }

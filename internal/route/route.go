@@ -69,6 +69,8 @@ type Origin struct {
 	Backend string
 	// Source is the object, as in EffectiveTool.
 	Source string
+	// Generation is that of an MCPTool, 0 of an MCPServer: each scaling of a server makes another one, and no tool differs.
+	Generation int64
 	// Tool is the name of its one tool, if it has just one by its nature.
 	Tool string
 	// Note is why it does not serve, as the object itself has it; empty if it knows no reason.
@@ -131,20 +133,28 @@ func (c *compiler) add(g grant) {
 	}
 	if refused != nil {
 		c.out.Verdicts = append(c.out.Verdicts, mcpv1alpha1.EffectiveTool{
-			Name: found.tool, Source: g.source(), Verdict: refused.verdict, Reason: line(refused.reason, maxReason),
+			Name: found.tool, Source: g.source(), SourceGeneration: c.generation(g), Verdict: refused.verdict, Reason: line(refused.reason, maxReason),
 		})
 		return
 	}
 	c.room -= size
 	c.out.Table.Backends = append(c.out.Table.Backends, found.backend)
 	c.out.Origins = append(c.out.Origins, Origin{
-		Backend: found.backend.Name, Source: g.source(), Tool: found.tool, Note: line(found.note, maxReason),
+		Backend: found.backend.Name, Source: g.source(), Generation: c.generation(g), Tool: found.tool, Note: line(found.note, maxReason),
 	})
 	c.files.addAll(found.files)
 	c.reach.addAll(&found, c.AllowPrivate)
 	for _, file := range toolFiles(&found.backend) {
 		c.definitions = append(c.definitions, file.ConfigMap)
 	}
+}
+
+// generation is that of an MCPTool; see Origin.
+func (c *compiler) generation(g grant) int64 {
+	if tool := c.Tools[g.name]; g.isTool && tool != nil {
+		return tool.Generation
+	}
+	return 0
 }
 
 func (c *compiler) finish() (Output, error) {

@@ -34,7 +34,7 @@ const (
 type BackendStatus struct {
 	Name  string       `json:"name"`
 	State BackendState `json:"state"`
-	// ErrorClass is why State is BackendFailed: "DNS", "Connect", "TLS", "Timeout", "Unauthorized", "Forbidden", "NotFound",
+	// ErrorClass is why State is BackendFailed: "DNS", "Connect", "TLS", "Timeout", "Unauthorized", "Credential" (the gateway's own cannot be read), "Forbidden", "NotFound",
 	// "NotMCP", "ServerError", "ChildExited", "ChildSilent", "TooLarge"; of a Toolset also "Denied" (its address may not be dialled),
 	// "Definition" (what holds its tools is not there, or not as expected) and "Statement" (the database refuses its statement).
 	ErrorClass string `json:"errorClass,omitempty"`

@@ -31,7 +31,6 @@ var meantTools = []accepted{
 	{"a path that ends in a slash", at("https://a/b/")},
 	{"a name of a Service without a credential", at("http://api.team.svc.cluster.local:8080/v1")},
 	{"a Service with a credential", withToken("http://api.team.svc")},
-	{"a Service of a cluster domain with a credential", withToken("http://api.team.svc.example.org:8080/v1")},
 	{"a pod of a Service with a credential", withToken("http://web-0.web.team.svc.cluster.local./v1")},
 	{"another name of the cluster with a credential", withToken("http://gateway.cluster.local:80")},
 	{"HTTPS with a credential", withToken("https://api.example.com")},

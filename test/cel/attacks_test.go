@@ -58,7 +58,6 @@ func TestNoFieldOfAToolOrAgentLeadsElsewhere(t *testing.T) {
 // TestWhatWouldLeadElsewhereIsNoField asks for it all the same: the API server does not know it, and refuses or drops it.
 func TestWhatWouldLeadElsewhereIsNoField(t *testing.T) {
 	t.Parallel()
-	agentsPod := func(what string) string { return workload(what) }
 	for change, minimal := range map[string]string{
 		"spec: {tools: [{name: a, namespace: kube-system}]}":                                 minimalAgent,
 		"spec: {servers: [{name: a, namespace: kube-system}]}":                               minimalAgent,
@@ -69,18 +68,18 @@ func TestWhatWouldLeadElsewhereIsNoField(t *testing.T) {
 		gateway("env: [{name: LD_PRELOAD, value: /tmp/a.so}]"):                                         minimalAgent,
 		gateway("serviceAccountName: admin"):                                                           minimalAgent,
 		gateway("podTemplate: {spec: {hostNetwork: true}}"):                                            minimalAgent,
-		agentsPod("hostNetwork: true"):                                                                 minimalAgent,
-		agentsPod("hostPID: true"):                                                                     minimalAgent,
-		agentsPod("volumes: [{name: a, hostPath: {path: /}}]"):                                         minimalAgent,
-		agentsPod("volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]"):    minimalAgent,
-		agentsPod("securityContext: {privileged: true}"):                                               minimalAgent,
-		agentsPod("podSecurity: {capabilities: {add: [SYS_ADMIN]}}"):                                   minimalAgent,
-		agentsPod("podSecurity: {procMount: Unmasked}"):                                                minimalAgent,
-		agentsPod("podSecurity: {allowPrivilegeEscalation: true}"):                                     minimalAgent,
-		agentsPod("probes: {liveness: {httpGet: {host: 169.254.169.254}}}"):                            minimalAgent,
-		agentsPod("lifecycle: {preStop: {exec: {command: [sh]}}}"):                                     minimalAgent,
-		agentsPod("initContainers: [{name: a, image: b}]"):                                             minimalAgent,
-		agentsPod("envFrom: [{secretRef: {name: a}}]"):                                                 minimalAgent,
+		workload("hostNetwork: true"):                                                                  minimalAgent,
+		workload("hostPID: true"):                                                                      minimalAgent,
+		workload("volumes: [{name: a, hostPath: {path: /}}]"):                                          minimalAgent,
+		workload("volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]"):     minimalAgent,
+		workload("securityContext: {privileged: true}"):                                                minimalAgent,
+		workload("podSecurity: {capabilities: {add: [SYS_ADMIN]}}"):                                    minimalAgent,
+		workload("podSecurity: {procMount: Unmasked}"):                                                 minimalAgent,
+		workload("podSecurity: {allowPrivilegeEscalation: true}"):                                      minimalAgent,
+		workload("probes: {liveness: {httpGet: {host: 169.254.169.254}}}"):                             minimalAgent,
+		workload("lifecycle: {preStop: {exec: {command: [sh]}}}"):                                      minimalAgent,
+		workload("initContainers: [{name: a, image: b}]"):                                              minimalAgent,
+		workload("envFrom: [{secretRef: {name: a}}]"):                                                  minimalAgent,
 		"spec: {caFile: /var/run/secrets/kubernetes.io/serviceaccount/ca.crt}":                         minimalTool,
 		"spec: {auth: {type: Bearer, tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}}": minimalTool,
 		"spec: {auth: {type: Bearer, secretRef: {name: a, namespace: kube-system}}}":                   minimalTool,

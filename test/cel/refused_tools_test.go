@@ -106,7 +106,7 @@ const (
 var refusedCredentials = slices.Concat(
 	each("a credential is not sent to", withToken, "spec", inTheClear,
 		"http://api.example.com", "http://192.0.2.7/a", "http://a", "http://a.svc", "http://api.team.svcs/", "http://api.example.com/a.b.svc/",
-		"http://api.team.svc-example.com/", "http://cluster.local", "http://api.cluster.local.example.com",
+		"http://api.team.svc-example.com/", "http://cluster.local", "http://api.cluster.local.example.com", "http://api.team.svc.example.org",
 	),
 	each("a header for credentials is not", func(header string) string {
 		return auth("Header", "header: '"+header+"', secretRef: {name: a}")

@@ -25,12 +25,14 @@ func sendChunks(t *testing.T, url, contentType string) int {
 	body, writer := io.Pipe()
 	sent := make(chan int, 1)
 	go func() {
-		n, total := 0, 0
-		var err error
-		for chunk := []byte(strings.Repeat(" ", 64<<10)); err == nil; total += n {
-			n, err = writer.Write(chunk)
+		total := 0
+		for chunk := []byte(strings.Repeat(" ", 64<<10)); ; {
+			n, err := writer.Write(chunk)
+			if total += n; err != nil {
+				sent <- total
+				return
+			}
 		}
-		sent <- total
 	}()
 	r, err := http.NewRequestWithContext(within(t, 20*time.Second), http.MethodPost, url, body)
 	if err != nil {
@@ -114,16 +116,15 @@ func TestAClientThatDoesNotReadIsCutOff(t *testing.T) {
 		}
 		defer close(gone)
 		w.Header().Set("Content-Type", "application/json")
-		n, total := 0, 0
-		_, err := io.WriteString(w, `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"`)
-		for chunk := []byte(strings.Repeat("x", 64<<10)); err == nil && total < 512<<20; total += n {
-			n, err = w.Write(chunk)
+		total, err := io.WriteString(w, `{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"`)
+		for chunk := []byte(strings.Repeat("x", 64<<10)); err == nil && total < 512<<20; total += len(chunk) {
+			_, err = w.Write(chunk)
 		}
 		written <- total
 	})
 	g := launch.Serve(t, binary, []table.Backend{{Name: "server", URL: serve(t, flood)}}, "--write-timeout", "500ms", "--max-response-bytes", "1073741824")
 	body, _ := modernCall("who", `{}`)
-	conn, err := (&net.Dialer{Control: nil}).DialContext(t.Context(), "tcp", addressOf(g.URL))
+	conn, err := net.Dial("tcp", addressOf(g.URL))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,7 +247,7 @@ func TestConnectionsThatSayNothingDelayNobodyAndEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer conn.Close()
+		t.Cleanup(func() { _ = conn.Close() })
 		if n%2 == 0 {
 			if _, err := io.WriteString(conn, "POST /mcp HTTP/1.1\r\nHost: localhost\r\nX-A: "); err != nil {
 				t.Fatal(err)

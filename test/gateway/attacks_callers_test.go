@@ -147,18 +147,21 @@ func TestABadTokenIsRefusedAndNothingIsAskedOfABackend(t *testing.T) {
 	for name, bearer := range bearers {
 		for method, content := range map[string]string{http.MethodPost: body, http.MethodGet: "", http.MethodDelete: ""} {
 			r, answer := request(t, method, g.URL, content, append([]string{"Authorization", bearer}, headers...)...)
-			if r.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(r.Header.Get("Www-Authenticate"), "Bearer ") {
-				t.Errorf("%s, %s: %s, %q: %s", name, method, r.Status, r.Header.Get("Www-Authenticate"), answer)
+			if r.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(r.Header.Get("WWW-Authenticate"), "Bearer ") {
+				t.Errorf("%s, %s: %s, %q: %s", name, method, r.Status, r.Header.Get("WWW-Authenticate"), answer)
 			}
 		}
 	}
-	if r, answer := post(t, g.URL, body, append([]string{"Authorization", "Bearer " + good.token("mallory", nil)}, headers...)...); r.StatusCode != http.StatusForbidden {
+	as := func(name string) []string {
+		return append([]string{"Authorization", "Bearer " + good.token(name, nil)}, headers...)
+	}
+	if r, answer := post(t, g.URL, body, as("mallory")...); r.StatusCode != http.StatusForbidden {
 		t.Errorf("an account that is not listed: %s: %s", r.Status, answer)
 	}
 	if n := len(seen.with("tools/call")) - asked; n != 0 {
 		t.Errorf("the backend was called %d times", n)
 	}
-	if r, answer := post(t, g.URL, body, append([]string{"Authorization", "Bearer " + good.token("alice", nil)}, headers...)...); r.StatusCode != http.StatusOK {
+	if r, answer := post(t, g.URL, body, as("alice")...); r.StatusCode != http.StatusOK {
 		t.Errorf("a good token: %s: %s", r.Status, answer)
 	}
 }

@@ -68,6 +68,7 @@ func counted(t *testing.T, flags ...string) (*launch.Gateway, *witness) {
 // TestOneRequestIsNotTakenForTwo: what a proxy in front and the gateway could read differently is refused, or at least the last thing
 // that is read from that connection.
 func TestOneRequestIsNotTakenForTwo(t *testing.T) {
+	t.Parallel()
 	g, _ := counted(t)
 	address := addressOf(g.URL)
 	call, _ := modernCall("who", `{}`)
@@ -141,6 +142,7 @@ func TestAnUpgradeIsNotFollowed(t *testing.T) {
 
 // TestWhatHeadersSayTwiceOrOtherwiseIsRefusedAndTheBodyDecides has a tool that must not be called, named in every place.
 func TestWhatHeadersSayTwiceOrOtherwiseIsRefusedAndTheBodyDecides(t *testing.T) {
+	t.Parallel()
 	g, seen := counted(t)
 	who, _ := modernCall("who", `{}`)
 	secret, _ := modernCall("secret", `{}`)
@@ -197,8 +199,9 @@ func TestOnlyThePathOfTheTableIsServed(t *testing.T) {
 	body, _ := modernCall("who", `{}`)
 	before := len(seen.with("tools/call"))
 	for _, target := range []string{
-		"/", "//mcp", "/mcp/", "/MCP", "/mcp/../mcp", "/mcp/.", "/./mcp", "/x/../mcp", "/%6dcp", "/mcp%2f", "/mcp%00", "/mcp%20", "/mcp;x=1", "/mcp/x", "/mcp/..;/mcp",
-		"/%2e%2e/mcp", "/mcp#x", "/mcp%3fx", "/.well-known/oauth-protected-resource/mcp/..", "/metrics", "/status", "/readyz", "/debug/pprof/", "*", "mcp",
+		"/", "//mcp", "/mcp/", "/MCP", "/mcp/../mcp", "/mcp/.", "/./mcp", "/x/../mcp", "/%6dcp", "/mcp%2f", "/mcp%00", "/mcp%20", "/mcp;x=1", "/mcp/x",
+		"/mcp/..;/mcp", "/%2e%2e/mcp", "/mcp#x", "/mcp%3fx", "/.well-known/oauth-protected-resource/mcp/..", "/metrics", "/status", "/readyz", "/debug/pprof/",
+		"*", "mcp",
 	} {
 		statuses, _ := exchangeRaw(t, g.URL, rawRequest(g.URL, target, body, fmt.Sprintf("Content-Length: %d", len(body)), "Mcp-Protocol-Version: "+modern,
 			"Mcp-Method: tools/call", "Mcp-Name: who", "Connection: close"))

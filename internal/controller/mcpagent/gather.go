@@ -50,13 +50,13 @@ func (s *scope) gather(ctx context.Context) error {
 	s.route, s.refused = route.Compile(in)
 	service := &corev1.Service{}
 	found, err := s.find(ctx, desired.GatewayName(s.agent.Name), service)
-	if found && metav1.IsControlledBy(service, s.agent) && service.Spec.ClusterIP != corev1.ClusterIPNone {
+	if found && service.DeletionTimestamp.IsZero() && metav1.IsControlledBy(service, s.agent) && service.Spec.ClusterIP != corev1.ClusterIPNone {
 		s.serviceIP = service.Spec.ClusterIP
 	}
 	return err
 }
 
-// find reads an object of the agent's namespace, and says whether it exists and is not about to go.
+// find reads an object of the agent's namespace, and says whether it exists.
 func (s *scope) find(ctx context.Context, name string, obj client.Object) (bool, error) {
 	key := client.ObjectKey{Namespace: s.agent.Namespace, Name: name}
 	err := s.Client.Get(ctx, key, obj)
@@ -66,7 +66,7 @@ func (s *scope) find(ctx context.Context, name string, obj client.Object) (bool,
 	if err != nil {
 		return false, fmt.Errorf("read %T %s: %w", obj, key, err)
 	}
-	return obj.GetDeletionTimestamp().IsZero(), nil
+	return true, nil
 }
 
 // readContents reads the schemas of tools and what the agent's own workload reads.

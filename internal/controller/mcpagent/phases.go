@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -30,6 +29,9 @@ func (s *scope) validate(context.Context) reconcile.Outcome {
 	}
 	if errors.Is(s.refused, route.ErrKeysUnknown) {
 		return reconcile.Wait(mcpv1alpha1.ReasonUnknown, "The keys by which tokens of ServiceAccounts are verified are not known: "+s.facts.IssuerError, 0)
+	}
+	if s.refused != nil && s.agent.Status.TableRevision != "" {
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, fmt.Errorf("%w; until then what was granted before is served", s.refused))
 	}
 	if s.refused != nil {
 		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, s.refused)
@@ -247,28 +249,8 @@ func done() reconcile.Outcome {
 	return reconcile.Done(mcpv1alpha1.ReasonApplied, "All child objects are up to date")
 }
 
-// rejectedRetry is when a child that was refused is tried again: what refuses may be a policy, which nothing watches.
-const rejectedRetry = time.Minute
-
 // wrong turns the error of writing a child into an outcome.
 func (s *scope) wrong(kind string, err error) reconcile.Outcome {
 	s.failedChild = kind
-	told := fmt.Errorf("Failed to reconcile %s: %w", kind, err) //nolint:staticcheck // ST1005: a sentence in a condition
-	var terminating *apply.TerminatingError
-	var disputed *apply.FieldConflictError
-	switch {
-	case errors.As(err, &disputed):
-		return reconcile.Wait(mcpv1alpha1.ReasonFieldConflict, disputed.Message, disputed.After)
-	case errors.As(err, &terminating):
-		return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed, terminating.Message, 0)
-	case apply.IsOwnershipConflict(err):
-		return reconcile.Invalid(mcpv1alpha1.ReasonOwnershipConflict, told)
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		out := reconcile.Invalid(mcpv1alpha1.ReasonRejected, told)
-		out.After = rejectedRetry
-		return out
-	case apierrors.IsForbidden(err):
-		return reconcile.Failed(mcpv1alpha1.ReasonRejected, told)
-	}
-	return reconcile.Failed(mcpv1alpha1.ReasonApplyFailed, told)
+	return apply.Outcome("Failed to reconcile "+kind, err)
 }

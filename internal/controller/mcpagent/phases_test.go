@@ -231,6 +231,18 @@ func TestAGrantIsWithdrawnThoughSomethingIsMissing(t *testing.T) {
 	}
 }
 
+func TestAServerThatIsBeingDeletedIsWithdrawnAndSaidToBe(t *testing.T) {
+	t.Parallel()
+	going := makeServer()
+	going.DeletionTimestamp, going.Finalizers = new(metav1.Now()), []string{"example.com/wait"}
+	r, _ := makeReconciler(t, going)
+	s := makeScope(t, r, makeAgent())
+	want := []mcpv1alpha1.EffectiveTool{{Source: "server/web", Verdict: mcpv1alpha1.VerdictMissing, Reason: "the MCPServer is being deleted"}}
+	if diff := cmp.Diff(want, s.route.Verdicts); diff != "" || len(s.route.Table.Backends) > 0 {
+		t.Errorf("%d backends, verdicts (-want +got)\n%s", len(s.route.Table.Backends), diff)
+	}
+}
+
 func TestAnOwnWorkloadWaitsForTheAddressOfItsEndpoint(t *testing.T) {
 	t.Parallel()
 	service := &corev1.Service{

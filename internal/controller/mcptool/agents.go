@@ -24,12 +24,12 @@ func (s *scope) agents(ctx context.Context) ([]mcpv1alpha1.MCPAgent, error) {
 	return granted, nil
 }
 
-// effective is what an agent tells of this tool.
+// effective is what an agent tells of this tool as it is now: what its gateway serves may still be made of an older generation.
 func (s *scope) effective(agent mcpv1alpha1.MCPAgent) []mcpv1alpha1.EffectiveTool {
 	source := "tool/" + s.tool.Name
 	var own []mcpv1alpha1.EffectiveTool
 	for _, effective := range agent.Status.EffectiveTools {
-		if effective.Source == source {
+		if effective.Source == source && effective.SourceGeneration == s.tool.Generation {
 			own = append(own, effective)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -165,29 +164,9 @@ func (s *scope) store(ctx context.Context, configMap *corev1.ConfigMap) error {
 	return err
 }
 
-// rejectedRetry is when what was refused is tried again: what refuses may be a policy, which nothing watches.
-const rejectedRetry = time.Minute
-
 // failed turns the error of writing definitions into an outcome.
 func failed(err error) reconcile.Outcome {
-	told := fmt.Errorf("Failed to write the definitions of the tools: %w", err) //nolint:staticcheck // ST1005: a sentence in a condition
-	var terminating *apply.TerminatingError
-	var disputed *apply.FieldConflictError
-	switch {
-	case errors.As(err, &disputed):
-		return reconcile.Wait(mcpv1alpha1.ReasonFieldConflict, disputed.Message, disputed.After)
-	case errors.As(err, &terminating):
-		return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed, terminating.Message, 0)
-	case apply.IsOwnershipConflict(err):
-		return reconcile.Invalid(mcpv1alpha1.ReasonOwnershipConflict, told)
-	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		out := reconcile.Invalid(mcpv1alpha1.ReasonRejected, told)
-		out.After = rejectedRetry
-		return out
-	case apierrors.IsForbidden(err):
-		return reconcile.Failed(mcpv1alpha1.ReasonRejected, told)
-	}
-	return reconcile.Failed(mcpv1alpha1.ReasonApplyFailed, told)
+	return apply.Outcome("Failed to write the definitions of the tools", err)
 }
 
 // removeUnused deletes definitions that were not needed for the time of retention, which this process counts: before, the operator may

@@ -3,7 +3,6 @@ package mcptool
 import (
 	"bytes"
 	"compress/gzip"
-	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -14,13 +13,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/openapi"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
@@ -236,49 +232,6 @@ func TestOnlyNamesOfDefinitionsWakeATool(t *testing.T) {
 			t.Parallel()
 			if got := w.toolOfDefinitions(t.Context(), makeConfigMap(tt.name, "", "")); len(got) != tt.want {
 				t.Errorf("wakes %v", got)
-			}
-		})
-	}
-}
-
-func TestTheErrorOfWritingDefinitionsBecomesApplied(t *testing.T) {
-	t.Parallel()
-	resource := schema.GroupResource{Resource: "configmaps"}
-	cause := errors.New("exceeded quota")
-	const begin = "Failed to write the definitions of the tools: "
-	tests := map[string]struct {
-		err      error
-		want     string // status/reason: message; empty keeps the condition
-		returned bool
-		after    time.Duration
-	}{
-		"a conflict with another writer": {err: apierrors.NewConflict(resource, "a", cause), returned: true},
-		"a quota": {
-			err: apierrors.NewForbidden(resource, "a", cause), want: `False/Rejected: ` + begin + `configmaps "a" is forbidden: exceeded quota`, returned: true,
-		},
-		"the API server finds it invalid": {
-			err:  apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", nil),
-			want: `False/Rejected: ` + begin + `ConfigMap "a" is invalid`, after: time.Minute,
-		},
-		"it is somebody else's": {
-			err: &apply.OwnershipConflictError{Message: "it is not yours"}, want: "False/OwnershipConflict: " + begin + "it is not yours",
-		},
-		"it is being deleted": {err: &apply.TerminatingError{Message: "it goes"}, want: "Unknown/ApplyFailed: it goes"},
-		"it is fought over": {
-			err: &apply.FieldConflictError{Message: "a war", After: time.Second}, want: "Unknown/FieldConflict: a war", after: time.Second,
-		},
-		"anything else": {err: cause, want: "False/ApplyFailed: " + begin + "exceeded quota", returned: true},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			out := failed(tt.err)
-			c, recorded := out.Condition("Applied", 2)
-			if got := string(c.Status) + "/" + c.Reason + ": " + c.Message; recorded != (tt.want != "") || recorded && got != tt.want {
-				t.Errorf("recorded: %t, %s\nwant: %s", recorded, got, tt.want)
-			}
-			if (out.Err() != nil) != tt.returned || out.After != tt.after {
-				t.Errorf("returned: %v, after %s", out.Err(), out.After)
 			}
 		})
 	}

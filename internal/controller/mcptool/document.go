@@ -155,10 +155,11 @@ func (s *scope) checkBase(base string) error {
 	return nil
 }
 
-// isClusterName says whether a name is one of a Service of the cluster.
+// isClusterName says whether a name is one of a Service of the cluster, as the rule about auth in the schema does: NAME.NAMESPACE.svc, or
+// in the cluster's usual domain. A name that only holds ".svc." may be anybody's.
 func isClusterName(host string) bool {
-	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
-	return strings.HasSuffix(host, ".cluster.local") || len(labels) >= 3 && labels[2] == "svc"
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return strings.HasSuffix(host, ".svc") && strings.Count(host, ".") >= 2 || strings.HasSuffix(host, ".cluster.local")
 }
 
 // digestOf is the SHA-256 of some content in hexadecimal.

@@ -196,6 +196,10 @@ func TestVerifiedTellsWhatGatewaysFound(t *testing.T) {
 			agents: []client.Object{makeAgent("b", of("Invalid", "no")), makeAgent("a", of("Unavailable", "the database refuses the statement"))},
 			want:   "False/CheckFailed: The gateway of MCPAgent 'a' cannot serve it: the database refuses the statement", count: 2,
 		},
+		"served as it was before an edit": {
+			agents: []client.Object{makeAgent("a", mcpv1alpha1.EffectiveTool{Name: "weather", SourceGeneration: 1, Verdict: "Served"})},
+			want:   "Unknown/Pending: No gateway has told yet", count: 1,
+		},
 		"not served, since it is not accepted": {
 			agents: []client.Object{makeAgent("a", of("Invalid", "not accepted"))}, accepted: metav1.ConditionFalse,
 			want: "Unknown/Pending: No gateway has told yet", count: 1,

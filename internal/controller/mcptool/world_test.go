@@ -99,6 +99,9 @@ func makeAgent(name string, told ...mcpv1alpha1.EffectiveTool) *mcpv1alpha1.MCPA
 		if told[i].Source == "" {
 			told[i].Source = "tool/" + demo.Name
 		}
+		if told[i].SourceGeneration == 0 {
+			told[i].SourceGeneration = 2
+		}
 	}
 	return &mcpv1alpha1.MCPAgent{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: demo.Namespace},

@@ -264,7 +264,7 @@ func describe(class string, sent bool) string {
 		"Timeout": "it did not answer in time", "Unauthorized": "it refuses the gateway's credential", "Forbidden": "it forbids the request",
 		"NotFound": "there is no MCP endpoint at its address", "NotMCP": "it does not speak MCP", "ServerError": "it failed",
 		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed",
-		"Denied":     "its address is not allowed",
+		"Denied": "its address is not allowed", "Credential": "the gateway's credential for it cannot be read",
 		"Definition": "the tool is defined wrongly", "Statement": "its statement cannot be run",
 	}[class]
 	if what == "" {

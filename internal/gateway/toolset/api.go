@@ -49,7 +49,14 @@ func newAPI(b *Backend, set *table.Toolset, o Options) (*api, error) {
 
 // tools reads the files, until that has worked once: their content cannot change. What a ConfigMap holds is fetched beside, not
 // by whoever calls.
+//
+// While the credential cannot be read there are none: each call would fail.
 func (a *api) tools(context.Context) ([]*tool, error) {
+	if a.credential != nil {
+		if err := a.credential.Apply(http.Header{}); err != nil {
+			return nil, a.failure(classCredential, false, "the gateway's credential cannot be read", err)
+		}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {

@@ -34,8 +34,8 @@ func rawly(first, again string) http.Handler {
 		}
 		defer conn.Close()
 		_, err = io.WriteString(conn, first)
-		for err == nil && again != "" {
-			_, err = io.WriteString(conn, again)
+		for more := []byte(again); err == nil && len(more) > 0; {
+			_, err = conn.Write(more)
 		}
 	})
 }

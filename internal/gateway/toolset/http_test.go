@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -366,5 +367,23 @@ func TestWhatIsNotOfferedIsRefused(t *testing.T) {
 	}
 	if err := channel.Listen(testContext(t), nil, nil); !errors.Is(err, backend.ErrNoStream) {
 		t.Errorf("listening: %v", err)
+	}
+}
+
+// unreadable is a credential whose file is not there (yet).
+type unreadable struct{}
+
+func (unreadable) Apply(http.Header) error { return fs.ErrNotExist }
+
+func TestWithoutItsCredentialAToolsetFailsBeforeAnythingIsCalled(t *testing.T) {
+	b := open(t, table.Backend{
+		URL:     "https://192.0.2.1/v1",
+		Toolset: &table.Toolset{HTTP: []table.HTTPTool{{Definition: json.RawMessage(`{"name":"do","inputSchema":{"type":"object"}}`), Method: "GET"}}},
+	}, Options{Credential: unreadable{}})
+	for _, method := range []string{"tools/list", "tools/call"} {
+		_, err := ask(t, b, method, `{"name":"do"}`)
+		if failure, ok := errors.AsType[*backend.Error](err); !ok || failure.Class != classCredential || failure.Sent {
+			t.Errorf("%s: %v", method, err)
+		}
 	}
 }

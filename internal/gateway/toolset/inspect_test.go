@@ -74,7 +74,7 @@ func TestAWrongStatementIsToldBeforeItIsCalled(t *testing.T) {
 			"SQLSTATE 28P01: the password is wrong",
 		},
 		"no password file": {
-			with(func(p *table.PostgresTool) { p.PasswordFile += "x" }), classUnauthorized,
+			with(func(p *table.PostgresTool) { p.PasswordFile += "x" }), classCredential,
 			"the password file cannot be read",
 		},
 		"nobody there": {with(func(p *table.PostgresTool) { p.Port = 1 }), classConnect, ""},

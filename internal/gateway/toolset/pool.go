@@ -233,7 +233,7 @@ func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
 	_, isTLS := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case errors.Is(err, errPassword):
-		return p.failure(classUnauthorized, false, errPassword.Error(), err)
+		return p.failure(classCredential, false, errPassword.Error(), err)
 	case fromServer && strings.HasPrefix(state, "28"):
 		return p.failure(classUnauthorized, false, explain(err), err)
 	case fromServer:

@@ -45,8 +45,9 @@ func fails(err error) func(context.Context, string, string) (net.Conn, error) {
 // table, with the headers of the table and no other, and each argument as it was.
 func FuzzARequestHoldsEachArgumentWhereItBelongsAndNothingElse(f *testing.F) {
 	for _, seed := range []string{
-		"a", "a\r\nX-Evil: 1", "a\r\n\r\nGET /admin HTTP/1.1\r\nHost: evil\r\n\r\n", "\n", "\x00", "&admin=true", `","admin":true,"x":"`, "#", "?x=1", "a=b;c=d",
-		"../admin", "%2e%2e%2f", "%0d%0aX-Evil:%201", "ü\u2028", "\u0085", "[a]=1", " a ", "'; DROP TABLE x; --", "${jndi:ldap://x}", "{id}", "{{.}}", "\ud7ff\ue000", "+", "%",
+		"a", "a\r\nX-Evil: 1", "a\r\n\r\nGET /admin HTTP/1.1\r\nHost: evil\r\n\r\n", "\n", "\x00", "&admin=true", `","admin":true,"x":"`, "#", "?x=1",
+		"a=b;c=d", "../admin", "%2e%2e%2f", "%0d%0aX-Evil:%201", "ü\u2028", "\u0085", "[a]=1", " a ", "'; DROP TABLE x; --", "${jndi:ldap://x}", "{id}",
+		"{{.}}", "\ud7ff\ue000", "+", "%",
 	} {
 		f.Add(seed, "key", seed, seed)
 		f.Add("1", seed, seed, "note")
@@ -58,11 +59,14 @@ func FuzzARequestHoldsEachArgumentWhereItBelongsAndNothingElse(f *testing.F) {
 	a := &api{Backend: &Backend{version: "1"}, base: base}
 	f.Fuzz(func(t *testing.T, id, key, q, note string) {
 		id, key, q, note = mended(id), mended(key), mended(q), mended(note)
-		args := arguments{"id": quoted(t, id), "q": quoted(t, q), "note": quoted(t, note), "deep": json.RawMessage("{" + string(quoted(t, key)) + ":" + string(quoted(t, q)) + "}")}
+		deep := "{" + string(quoted(t, key)) + ":" + string(quoted(t, q)) + "}"
+		args := arguments{"id": quoted(t, id), "q": quoted(t, q), "note": quoted(t, note), "deep": json.RawMessage(deep)}
 		for _, kind := range []table.BodyType{table.BodyJSON, table.BodyForm} {
 			tool := &table.HTTPTool{
 				Method: "POST", Path: "/users/{id}/notes",
-				Query:  []table.Param{{Name: "q"}, {Name: "d", Argument: "deep", Style: table.StyleDeep}, {Name: "j", Argument: "deep", Style: table.StyleJSON}},
+				Query: []table.Param{
+					{Name: "q"}, {Name: "d", Argument: "deep", Style: table.StyleDeep}, {Name: "j", Argument: "deep", Style: table.StyleJSON},
+				},
 				Header: []table.Param{{Name: "X-Note", Argument: "note"}},
 				Body:   &table.Body{Type: kind, Members: []table.Param{{Name: "text", Argument: "q"}, {Name: "fixed", Value: json.RawMessage(`"yes"`)}}},
 			}
@@ -79,7 +83,10 @@ func FuzzARequestHoldsEachArgumentWhereItBelongsAndNothingElse(f *testing.F) {
 				t.Errorf("sent to %s at %s", received.URL.EscapedPath(), received.Host)
 			}
 			media := map[table.BodyType]string{table.BodyJSON: "application/json", table.BodyForm: "application/x-www-form-urlencoded"}[kind]
-			headers := http.Header{"Accept": {accept}, "User-Agent": {"mcp-gateway/1"}, "Content-Type": {media}, "X-Note": {note}, "Content-Length": received.Header["Content-Length"]}
+			headers := http.Header{
+				"Accept": {accept}, "User-Agent": {"mcp-gateway/1"}, "Content-Type": {media}, "X-Note": {note},
+				"Content-Length": received.Header["Content-Length"],
+			}
 			if diff := cmp.Diff(headers, received.Header); diff != "" {
 				t.Errorf("headers -want +got:\n%s", diff)
 			}

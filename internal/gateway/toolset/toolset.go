@@ -168,6 +168,7 @@ const (
 	classTLS          = "TLS"
 	classTimeout      = "Timeout"
 	classUnauthorized = "Unauthorized"
+	classCredential   = "Credential"
 	classServerError  = "ServerError"
 	classDenied       = "Denied"
 	classDefinition   = "Definition"

@@ -88,7 +88,7 @@ func resolve(query []byte, addresses []netip.Addr) []byte {
 // Everywhere listens on every address of this machine, until the test ends.
 func Everywhere(t *testing.T) (listener net.Listener, port string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", ":0") //nolint:gosec // on loopback addresses of both families, for as long as the test takes
+	listener, err := net.Listen("tcp", ":0")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ type EffectiveToolApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// source is what it belongs to: server/<name> or tool/<name>.
 	Source *string `json:"source,omitempty"`
+	// sourceGeneration is the generation of the MCPTool that this is about; absent for MCPServers.
+	SourceGeneration *int64 `json:"sourceGeneration,omitempty"`
 	// verdict is Served, Denied, Conflict, Missing, Invalid, Unavailable or Pending.
 	Verdict *apiv1alpha1.ToolVerdict `json:"verdict,omitempty"`
 	// reason says why it is not served.
@@ -40,6 +42,14 @@ func (b *EffectiveToolApplyConfiguration) WithName(value string) *EffectiveToolA
 // If called multiple times, the Source field is set to the value of the last call.
 func (b *EffectiveToolApplyConfiguration) WithSource(value string) *EffectiveToolApplyConfiguration {
 	b.Source = &value
+	return b
+}
+
+// WithSourceGeneration sets the SourceGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SourceGeneration field is set to the value of the last call.
+func (b *EffectiveToolApplyConfiguration) WithSourceGeneration(value int64) *EffectiveToolApplyConfiguration {
+	b.SourceGeneration = &value
 	return b
 }
 

@@ -8,6 +8,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,10 @@ const (
 
 	// What it says against a table may be about the one before, until it was asked so often.
 	refusals = 5
+
+	// A backend that it could not use may be one that its pod could not connect to yet: it is asked so often, in growing pauses, within
+	// about 20 s, before it is asked every interval only.
+	troubles = 8
 )
 
 // Agent is what the observer has to know of an MCPAgent.
@@ -283,16 +288,17 @@ func sameError(a, b error) bool {
 func (p *podState) plan(revision string) {
 	now := time.Now()
 	isSettled := p.failures == 0 && settled(p.status, revision)
+	troubled := isSettled && slices.ContainsFunc(p.status.Backends, func(b table.BackendStatus) bool { return b.State == table.BackendFailed })
 	switch {
 	case p.failures > 0:
 		p.next, p.attempts = now.Add(doubled(retry, p.failures-1, retryLimit)), 0
-	case !isSettled && (p.status.TableError == "" || p.attempts < refusals):
+	case !isSettled && (p.status.TableError == "" || p.attempts < refusals), troubled && p.attempts < troubles:
 		p.next = now.Add(doubled(eager, p.attempts, eagerLimit))
 		p.attempts++
 	default:
 		p.next = now.Add(time.Duration(float64(interval) * (0.9 + 0.2*rand.Float64()))) //nolint:gosec // G404: spreads load, guards nothing
 	}
-	if isSettled {
+	if isSettled && !troubled {
 		p.attempts = 0
 	}
 }

@@ -234,7 +234,7 @@ func TestPodsOfAnAgentAreReplacedForTheseReasonsAlone(t *testing.T) {
 func TestTheRevisionOfAnAgentsGatewayIsTheSameInEveryBuild(t *testing.T) {
 	t.Parallel()
 	got := AgentGatewayRevision(agentNamed("demo"), AgentEnvironment{})
-	if want := "ce8eec9c74ab2ee6b8466a357f8781ad"; got != want {
+	if want := "5165d603abaed80d00050fdc1eb9ff8f"; got != want {
 		t.Errorf("the revision of a known agent is %s, was %s: every gateway gets the image of the operator that brings this change", got, want)
 	}
 }

@@ -118,6 +118,8 @@ func container(server *mcpv1alpha1.MCPServer, env Environment) corev1.Container 
 
 func securityContext(readOnlyRoot bool) *corev1.SecurityContext {
 	return &corev1.SecurityContext{
+		// Said though it is the default: a field that we own is put back when somebody else sets it.
+		Privileged:               new(false),
 		AllowPrivilegeEscalation: new(false),
 		ReadOnlyRootFilesystem:   &readOnlyRoot,
 		Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},

@@ -74,7 +74,8 @@ func (o *Options) addWebhookFlags(flags *flag.FlagSet) {
 }
 
 func (o *Options) addLogFlags(flags *flag.FlagSet) (development *bool) {
-	flags.StringVar(&o.LogLevel, "log-level", "info", "`level` of the log: debug, info, error, panic, or a verbosity from 1 to 128")
+	flags.StringVar(&o.LogLevel, "log-level", "info", "`level` of the log: debug, info, error, panic, or a verbosity from 1 to 128; "+
+		"more than 7 counts as 7, beyond which Secrets would be logged")
 	flags.StringVar(&o.LogFormat, "log-format", "json", "`format` of the log: json, or text, which is also called console")
 	flags.StringVar(&o.LogTime, "zap-time-encoding", "rfc3339", "`format` of times in the log: rfc3339, rfc3339nano, iso8601, epoch, millis or nanos")
 	flags.StringVar(&o.LogStacktraces, "zap-stacktrace-level", "panic", "`level` from which on stack traces are logged: info, error or panic")

@@ -42,7 +42,10 @@ func newLogger(o Options, more ...zap.Opts) (logr.Logger, uberzap.AtomicLevel, e
 	return logger, level, nil
 }
 
-// parseLevel turns a level's name, or a verbosity, into zap's level: verbosity n is -n.
+// maxVerbosity is what more than that counts as: from 8 on client-go logs what it sends and receives, Secrets too.
+const maxVerbosity = 7
+
+// parseLevel turns a level's name, or a verbosity, into zap's level: verbosity n is -n, and at least -maxVerbosity.
 func parseLevel(name string) (zapcore.Level, error) {
 	switch strings.ToLower(name) {
 	case "debug":
@@ -58,7 +61,20 @@ func parseLevel(name string) (zapcore.Level, error) {
 	if err != nil || verbosity < 1 || verbosity > 128 {
 		return 0, fmt.Errorf("%q is neither debug, info, error, panic nor a verbosity from 1 to 128", name)
 	}
-	return zapcore.Level(-verbosity), nil
+	return zapcore.Level(-min(verbosity, maxVerbosity)), nil
+}
+
+// strangers takes what net/http logs by the standard logger: what the other end of a connection does wrong, in its own bytes, of which the
+// first are kept.
+type strangers struct{ log logr.Logger }
+
+// maxStrangeLine bounds such a line, in bytes.
+const maxStrangeLine = 256
+
+// Write logs a line.
+func (s strangers) Write(line []byte) (int, error) {
+	s.log.V(1).Info(strconv.QuoteToGraphic(strings.TrimSpace(string(line[:min(len(line), maxStrangeLine)]))))
+	return len(line), nil
 }
 
 // levelWatcher sets the level of the log as a ConfigMap says. It watches that one by name. Where there is none, or no longer, or it does

@@ -23,7 +23,7 @@ func TestLogLevelsAreThoseOfZap(t *testing.T) {
 	t.Parallel()
 	tests := map[string]zapcore.Level{
 		"debug": zapcore.DebugLevel, "info": zapcore.InfoLevel, "INFO": zapcore.InfoLevel, "error": zapcore.ErrorLevel, "panic": zapcore.PanicLevel,
-		"1": -1, "4": -4, "128": -128,
+		"1": -1, "4": -4, "7": -7, "8": -7, "128": -7,
 	}
 	for name, want := range tests {
 		if got, err := parseLevel(name); err != nil || got != want {

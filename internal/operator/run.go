@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	stdlog "log"
 	"maps"
 	"strings"
 	"time"
@@ -60,6 +61,8 @@ func Run(ctx context.Context, o Options) error {
 	}
 	ctrl.SetLogger(logger)
 	klog.SetLogger(logger)
+	stdlog.SetFlags(0)
+	stdlog.SetOutput(strangers{logger.WithName("net")})
 	config, inCluster, err := loadConfig()
 	if err != nil {
 		return err

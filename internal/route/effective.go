@@ -87,7 +87,8 @@ var severity = []mcpv1alpha1.ToolVerdict{
 // not heard if another one has.
 func merge(origin Origin, statuses []table.Status) []mcpv1alpha1.EffectiveTool {
 	pending := mcpv1alpha1.EffectiveTool{
-		Name: origin.Tool, Source: origin.Source, SourceGeneration: origin.Generation, Verdict: mcpv1alpha1.VerdictPending, Reason: "no gateway serves the newest table yet",
+		Name: origin.Tool, Source: origin.Source, SourceGeneration: origin.Generation,
+		Verdict: mcpv1alpha1.VerdictPending, Reason: "no gateway serves the newest table yet",
 	}
 	byTool, know := map[string][]finding{}, 0
 	for i := range statuses {
@@ -191,7 +192,7 @@ func findingOf(tool *table.ToolStatus, failure string) finding {
 }
 
 // classes say in words why a backend fails.
-var classes = map[string]string{
+var classes = map[string]string{ //nolint:gosec // G101: tells of credentials, and holds none
 	"DNS": "its host name has no address", "Connect": "nobody accepts connections there",
 	"TLS": "its certificate is not trusted, or it speaks no TLS", "Timeout": "it does not answer in time",
 	"Unauthorized": "it refuses the credential, or asks for one (401)", "Forbidden": "it refuses the gateway (403)",

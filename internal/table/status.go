@@ -34,9 +34,10 @@ const (
 type BackendStatus struct {
 	Name  string       `json:"name"`
 	State BackendState `json:"state"`
-	// ErrorClass is why State is BackendFailed: "DNS", "Connect", "TLS", "Timeout", "Unauthorized", "Credential" (the gateway's own cannot be read), "Forbidden", "NotFound",
-	// "NotMCP", "ServerError", "ChildExited", "ChildSilent", "TooLarge"; of a Toolset also "Denied" (its address may not be dialled),
-	// "Definition" (what holds its tools is not there, or not as expected) and "Statement" (the database refuses its statement).
+	// ErrorClass is why State is BackendFailed: "DNS", "Connect", "TLS", "Timeout", "Unauthorized", "Forbidden", "NotFound",
+	// "Credential" (the gateway's own cannot be read), "NotMCP", "ServerError", "ChildExited", "ChildSilent", "TooLarge"; of a Toolset also
+	// "Denied" (its address may not be dialled), "Definition" (what holds its tools is not there, or not as expected) and
+	// "Statement" (the database refuses its statement).
 	ErrorClass string `json:"errorClass,omitempty"`
 	// ErrorDetail says more of the classes "Denied", "Definition" and "Statement", in at most 256 bytes of printable text without
 	// any secret; of a Toolset that is BackendReady it says which of its tools cannot be offered. It is in the gateway's own

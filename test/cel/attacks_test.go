@@ -58,47 +58,53 @@ func TestNoFieldOfAToolOrAgentLeadsElsewhere(t *testing.T) {
 // TestWhatWouldLeadElsewhereIsNoField asks for it all the same: the API server does not know it, and refuses or drops it.
 func TestWhatWouldLeadElsewhereIsNoField(t *testing.T) {
 	t.Parallel()
-	for change, minimal := range map[string]string{
-		"spec: {tools: [{name: a, namespace: kube-system}]}":                                 minimalAgent,
-		"spec: {servers: [{name: a, namespace: kube-system}]}":                               minimalAgent,
-		"spec: {serverRef: {name: a, namespace: kube-system}, tools: null}":                  minimalAgent,
-		"spec: {auth: {type: Tokens, serviceAccounts: [{name: a, namespace: kube-system}]}}": minimalAgent,
-		gateway("tls: {secretName: a, namespace: kube-system}"):                              minimalAgent,
-		gateway("image: evil"):                                                                         minimalAgent,
-		gateway("env: [{name: LD_PRELOAD, value: /tmp/a.so}]"):                                         minimalAgent,
-		gateway("serviceAccountName: admin"):                                                           minimalAgent,
-		gateway("podTemplate: {spec: {hostNetwork: true}}"):                                            minimalAgent,
-		workload("hostNetwork: true"):                                                                  minimalAgent,
-		workload("hostPID: true"):                                                                      minimalAgent,
-		workload("volumes: [{name: a, hostPath: {path: /}}]"):                                          minimalAgent,
-		workload("volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]"):     minimalAgent,
-		workload("securityContext: {privileged: true}"):                                                minimalAgent,
-		workload("podSecurity: {capabilities: {add: [SYS_ADMIN]}}"):                                    minimalAgent,
-		workload("podSecurity: {procMount: Unmasked}"):                                                 minimalAgent,
-		workload("podSecurity: {allowPrivilegeEscalation: true}"):                                      minimalAgent,
-		workload("probes: {liveness: {httpGet: {host: 169.254.169.254}}}"):                             minimalAgent,
-		workload("lifecycle: {preStop: {exec: {command: [sh]}}}"):                                      minimalAgent,
-		workload("initContainers: [{name: a, image: b}]"):                                              minimalAgent,
-		workload("envFrom: [{secretRef: {name: a}}]"):                                                  minimalAgent,
-		"spec: {caFile: /var/run/secrets/kubernetes.io/serviceaccount/ca.crt}":                         minimalTool,
-		"spec: {auth: {type: Bearer, tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}}": minimalTool,
-		"spec: {auth: {type: Bearer, secretRef: {name: a, namespace: kube-system}}}":                   minimalTool,
-		"spec: {caBundle: {secretRef: {name: a, key: b, namespace: kube-system}}}":                     minimalTool,
-		"spec: {schema: {configMapRef: {name: a, key: b, namespace: kube-system}}}":                    minimalTool,
-		"spec: {type: openapi, openapi: {document: {file: /etc/passwd}}}":                              minimalTool,
-		"spec: {insecureSkipVerify: true}":                                                             minimalTool,
-		"spec: {proxyURL: 'http://evil.example'}":                                                      minimalTool,
-		"spec: {http: {command: [sh, -c, id]}}":                                                        minimalTool,
-		postgres("statement: SELECT 1, user: a, passwordFile: /etc/passwd"):                            minimalTool,
-		remote("command: [sh, -c, id]"):                                                                minimalTool,
+	for minimal, changes := range map[string][]string{
+		minimalAgent: {
+			"spec: {tools: [{name: a, namespace: kube-system}]}",
+			"spec: {servers: [{name: a, namespace: kube-system}]}",
+			"spec: {serverRef: {name: a, namespace: kube-system}, tools: null}",
+			"spec: {auth: {type: Tokens, serviceAccounts: [{name: a, namespace: kube-system}]}}",
+			gateway("tls: {secretName: a, namespace: kube-system}"),
+			gateway("image: evil"),
+			gateway("env: [{name: LD_PRELOAD, value: /tmp/a.so}]"),
+			gateway("serviceAccountName: admin"),
+			gateway("podTemplate: {spec: {hostNetwork: true}}"),
+			workload("hostNetwork: true"),
+			workload("hostPID: true"),
+			workload("volumes: [{name: a, hostPath: {path: /}}]"),
+			workload("volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}]}}]"),
+			workload("securityContext: {privileged: true}"),
+			workload("podSecurity: {capabilities: {add: [SYS_ADMIN]}}"),
+			workload("podSecurity: {procMount: Unmasked}"),
+			workload("podSecurity: {allowPrivilegeEscalation: true}"),
+			workload("probes: {liveness: {httpGet: {host: 169.254.169.254}}}"),
+			workload("lifecycle: {preStop: {exec: {command: [sh]}}}"),
+			workload("initContainers: [{name: a, image: b}]"),
+			workload("envFrom: [{secretRef: {name: a}}]"),
+		},
+		minimalTool: {
+			"spec: {caFile: /var/run/secrets/kubernetes.io/serviceaccount/ca.crt}",
+			"spec: {auth: {type: Bearer, tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token}}",
+			"spec: {auth: {type: Bearer, secretRef: {name: a, namespace: kube-system}}}",
+			"spec: {caBundle: {secretRef: {name: a, key: b, namespace: kube-system}}}",
+			"spec: {schema: {configMapRef: {name: a, key: b, namespace: kube-system}}}",
+			"spec: {type: openapi, openapi: {document: {file: /etc/passwd}}}",
+			"spec: {insecureSkipVerify: true}",
+			"spec: {proxyURL: 'http://evil.example'}",
+			"spec: {http: {command: [sh, -c, id]}}",
+			postgres("statement: SELECT 1, user: a, passwordFile: /etc/passwd"),
+			remote("command: [sh, -c, id]"),
+		},
 	} {
-		t.Run(change, func(t *testing.T) {
-			t.Parallel()
-			_, err := submitTo(t, minimal, change)
-			if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "unknown field") {
-				t.Errorf("answered with %v, want a bad request because of an unknown field", err)
-			}
-		})
+		for _, change := range changes {
+			t.Run(change, func(t *testing.T) {
+				t.Parallel()
+				_, err := submitTo(t, minimal, change)
+				if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "unknown field") {
+					t.Errorf("answered with %v, want a bad request because of an unknown field", err)
+				}
+			})
+		}
 	}
 }
 

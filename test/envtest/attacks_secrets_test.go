@@ -50,7 +50,7 @@ func (f *fixture) runTalkative(t *testing.T) (log *os.File, metrics string) {
 	}
 	metrics = launchAddress(t)
 	command := exec.CommandContext(context.WithoutCancel(f.ctx), binary, "--metrics-bind-address="+metrics, "--metrics-secure=false",
-		"--health-probe-bind-address=0", "--leader-elect=false", "--gateway-image=registry.example.com/mcp-gateway:1", "--log-level=7",
+		"--health-probe-bind-address=0", "--leader-elect=false", "--gateway-image=registry.example.com/mcp-gateway:1", "--log-level=128",
 		"--watch-namespaces="+f.namespace)
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	command.Stdout, command.Stderr = log, log

@@ -86,7 +86,7 @@ func TestAChildThatSomebodyMakesMorePowerfulIsPutBack(t *testing.T) {
 	f.edit(deployment, "guarded-gateway", func() {
 		deployment.Spec.Template.Spec.SecurityContext = &corev1.PodSecurityContext{RunAsUser: new(int64(0)), RunAsNonRoot: new(false)}
 		deployment.Spec.Template.Spec.Containers[0].SecurityContext = &corev1.SecurityContext{
-			AllowPrivilegeEscalation: new(true), ReadOnlyRootFilesystem: new(false),
+			Privileged: new(true), AllowPrivilegeEscalation: new(true), ReadOnlyRootFilesystem: new(false),
 		}
 		deployment.Spec.Template.Spec.Containers[0].Command = []string{"sh", "-c", "id"}
 		deployment.Spec.Template.Spec.AutomountServiceAccountToken = new(true)

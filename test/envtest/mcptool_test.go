@@ -277,7 +277,9 @@ func TestAToolIsVerifiedByTheAgentsThatAreGrantedIt(t *testing.T) {
 		t.Errorf("%d agents", tool.Status.Agents)
 	}
 	tell := func(verdict mcpv1alpha1.ToolVerdict, reason string) {
-		agent.Status.EffectiveTools = []mcpv1alpha1.EffectiveTool{{Name: "weather", Source: "tool/weather", Verdict: verdict, Reason: reason}}
+		agent.Status.EffectiveTools = []mcpv1alpha1.EffectiveTool{{
+			Name: "weather", Source: "tool/weather", SourceGeneration: 1, Verdict: verdict, Reason: reason,
+		}}
 		if err := f.client.Status().Update(f.ctx, agent); err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,7 @@ package mcptest
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -68,19 +69,20 @@ func (s *SSE) open(w http.ResponseWriter, r *http.Request) {
 			Raw(w, http.StatusOK, "text/event-stream", "event: endpoint\ndata: "+endpoint+"\n\n")
 		}
 	}
+	s.mu.Lock()
 	open(w, r)
 	// A recorder of a test is no Flusher; a server's writer is.
 	_ = http.NewResponseController(w).Flush()
 	if s.Close {
+		s.mu.Unlock()
 		return
 	}
-	s.mu.Lock()
-	s.streams = append(s.streams, w)
+	s.streams = append(s.streams, w) // before anybody who read the beginning is answered
 	s.mu.Unlock()
 	<-r.Context().Done()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.streams = s.streams[:0]
+	s.streams = slices.DeleteFunc(s.streams, func(stream http.ResponseWriter) bool { return stream == w })
 }
 
 // Send writes to the open stream.

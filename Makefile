@@ -50,7 +50,8 @@ install: ## Apply the CRDs and the RBAC to the cluster of the current kubeconfig
 
 .PHONY: run
 run: ## Run the operator on this machine against the current kubeconfig (ARGS="--help" for its flags)
-	go run -ldflags="$(LDFLAGS)" ./cmd/mcp-operator --leader-elect=false --log-format=text $(ARGS)
+	MCP_OPERATOR_GATEWAY_IMAGE="$${MCP_OPERATOR_GATEWAY_IMAGE:-mcp-operator/mcp-gateway:dev}" \
+		go run -ldflags="$(LDFLAGS)" ./cmd/mcp-operator --leader-elect=false --log-format=text $(ARGS)
 
 ##@ Build
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
@@ -51,6 +52,9 @@ func authOf(in Input, files files) (table.Auth, error) {
 	default:
 		return table.Auth{}, invalid("auth.type must be Tokens, or None to let everybody call")
 	}
+	if err := checkAudiences(in); err != nil {
+		return table.Auth{}, err
+	}
 	auth := table.Auth{
 		Type:      table.AuthTokens,
 		Audiences: distinct(append([]string{desired.GatewayEndpoint(agent, in.ClusterDomain)}, asked.Audiences...)),
@@ -73,6 +77,31 @@ func authOf(in Input, files files) (table.Auth, error) {
 		return table.Auth{}, invalid("auth: with type Tokens nobody could call: give serviceAccounts, oidc or runtime.image")
 	}
 	return auth, nil
+}
+
+// checkAudiences refuses the audiences of the Kubernetes API: each pod's default token has them, and so anything that a pod of an account
+// talks to with that could call with it. An API server that was given others (--api-audiences) does not tell them.
+func checkAudiences(in Input) error {
+	const apiServer = "https://kubernetes.default.svc"
+	check := func(field string, audiences []string) error {
+		for i, audience := range audiences {
+			if audience == apiServer || strings.HasPrefix(audience, apiServer+".") || in.Issuer != "" && audience == in.Issuer {
+				return invalid("%s[%d]: '%s' is an audience of the Kubernetes API, which the tokens that pods have by default are made out to: "+
+					"remove it, and ask for tokens for the endpoint's own address", field, i, line(audience, maxQuoted))
+			}
+		}
+		return nil
+	}
+	auth := &in.Agent.Spec.Auth
+	if err := check("auth.audiences", auth.Audiences); err != nil {
+		return err
+	}
+	for i := range auth.OIDC {
+		if err := check(fmt.Sprintf("auth.oidc[%d].audiences", i), auth.OIDC[i].Audiences); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // subjectsOf are the accounts that are let in: those asked for, and that of the agent's own workload.

@@ -40,6 +40,18 @@ func authenticate(c *compiled, spec *mcpv1alpha1.MCPToolSpec) error {
 	return s.err
 }
 
+// filesOf are the files of a tool's credential and authorities, whether it is served or not. What is wrong with them is not told here.
+func filesOf(spec *mcpv1alpha1.MCPToolSpec) files {
+	c := compiled{files: files{}, backend: table.Backend{Toolset: &table.Toolset{Postgres: &table.PostgresTool{}}}}
+	if authenticate(&c, spec) != nil {
+		return files{}
+	}
+	if _, err := c.files.bundle(spec.CABundle); err != nil {
+		return files{}
+	}
+	return c.files
+}
+
 // secret is a Secret whose keys become files.
 type secret struct {
 	files files

@@ -160,7 +160,7 @@ func findings(origin Origin, status *table.Status) (found []finding, knows bool)
 		if len(found) > 0 {
 			whole.name = ""
 		}
-		whole.verdict, whole.reason = mcpv1alpha1.VerdictInvalid, line(b.ErrorDetail, maxReason)
+		whole.verdict, whole.reason = mcpv1alpha1.VerdictInvalid, line(Plain(b.ErrorDetail), maxReason)
 		found = append(found, whole)
 	case failure == "" && len(found) == 0 && origin.Tool != "":
 		return nil, false // its list is still being read
@@ -169,7 +169,7 @@ func findings(origin Origin, status *table.Status) (found []finding, knows bool)
 }
 
 func findingOf(tool *table.ToolStatus, failure string) finding {
-	f := finding{name: line(tool.Name, maxShown), reason: line(tool.Reason, maxReason)}
+	f := finding{name: line(tool.Name, maxShown), reason: line(Plain(tool.Reason), maxReason)}
 	if f.name == "" {
 		f.name = "?"
 	}
@@ -208,10 +208,12 @@ func failureOf(origin Origin, b *table.BackendStatus) string {
 	switch {
 	case why == "":
 		why = cmp.Or(line("it fails: "+b.ErrorClass, maxShown), "it fails")
+	case b.ErrorDetail != "" && b.ErrorClass == "Credential":
+		return line("its credential cannot be used: "+Plain(b.ErrorDetail), maxReason)
 	case b.ErrorDetail != "" && (b.ErrorClass == "Denied" || strings.Contains(b.ErrorDetail, why)):
-		return line(b.ErrorDetail, maxReason)
+		return line(Plain(b.ErrorDetail), maxReason)
 	case b.ErrorDetail != "":
-		return line(why+": "+b.ErrorDetail, maxReason)
+		return line(why+": "+Plain(b.ErrorDetail), maxReason)
 	}
 	return line(cmp.Or(origin.Note, why), maxReason)
 }

@@ -51,7 +51,8 @@ type Output struct {
 	Table *table.Table
 	// JSON is Table as it is to be written.
 	JSON []byte
-	// Mounts are what the files that the table names are mounted from, sorted by kind and name.
+	// Mounts are what the files that the table names are mounted from, and those of granted tools that it does not have for now, sorted by
+	// kind and name.
 	Mounts []desired.Mount
 	// Definitions are the names of the ConfigMaps that the table names, sorted.
 	Definitions []string
@@ -132,6 +133,8 @@ func (c *compiler) add(g grant) {
 		}
 	}
 	if refused != nil {
+		// What a tool that exists reads stays mounted: a Secret that goes and comes back would replace the gateway's pods twice.
+		c.files.addAll(found.files)
 		c.out.Verdicts = append(c.out.Verdicts, mcpv1alpha1.EffectiveTool{
 			Name: found.tool, Source: g.source(), SourceGeneration: c.generation(g), Verdict: refused.verdict, Reason: line(refused.reason, maxReason),
 		})
@@ -267,6 +270,12 @@ var fieldNames = strings.NewReplacer(
 	"endpoint.instructions", "gateway.instructions",
 	".caFile", ".caBundle",
 )
+
+// plain puts what a gateway, or the compiler of documents, says of one tool's definition into words of its author.
+var plain = strings.NewReplacer("the table is refused: ", "", "http[0].definition.", "", "http[0].header[", "http.headers[", "http[0].", "http.")
+
+// Plain leaves out of a sentence about a definition that it is in a table, and says its fields as an MCPTool has them.
+func Plain(text string) string { return plain.Replace(text) }
 
 // words are the first problems of a table, by the API's names of fields.
 func words(err error) string {

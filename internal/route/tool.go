@@ -3,6 +3,8 @@ package route
 import (
 	"net/netip"
 	"net/url"
+	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,20 +25,52 @@ func (c *compiler) compileTool(g grant) (compiled, *refusal) {
 	if tool == nil || tool.DeletionTimestamp != nil {
 		return compiled{}, c.missing("MCPTool", g.name, tool != nil)
 	}
-	out := compiled{tool: loneTool(tool)}
+	kept := compiled{tool: loneTool(tool), files: filesOf(&tool.Spec)}
 	if refused := judged(tool); refused != nil {
-		return out, refused
+		return kept, refused
+	}
+	if tool.Spec.Type == mcpv1alpha1.ToolMCP && c.isOwnEndpoint(tool.Spec.Endpoint) {
+		return kept, &refusal{mcpv1alpha1.VerdictInvalid, "endpoint: is this agent's own endpoint, whose tools would come back to it: " +
+			"grant the MCPTool to other agents alone"}
 	}
 	definition, err := definitionOf(tool, c.Schemas[tool.Name])
-	if err == nil {
-		out, err = toolBackendOf(tool, definition, c.AllowPrivate)
-	}
 	if err != nil {
-		return out, &refusal{mcpv1alpha1.VerdictInvalid, err.Error()}
+		return kept, &refusal{mcpv1alpha1.VerdictInvalid, err.Error()}
+	}
+	out, err := toolBackendOf(tool, definition, c.AllowPrivate)
+	if err != nil {
+		return kept, &refusal{mcpv1alpha1.VerdictInvalid, err.Error()}
 	}
 	out.note = unreachable(tool)
 	return out, nil
 }
+
+// isOwnEndpoint says whether a URL leads to the agent's own gateway: by any name of its Service, or by gateway.publicURL and what is
+// below that. Of that the host alone proves nothing, since several agents may be published at one.
+func (c *compiler) isOwnEndpoint(endpoint string) bool {
+	at, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	host, agent := hostName(at), c.Agent
+	short := desired.GatewayName(agent.Name)
+	inNamespace := short + "." + agent.Namespace
+	if slices.Contains([]string{short, inNamespace, inNamespace + ".svc", desired.GatewayDNSName(agent, c.ClusterDomain)}, host) {
+		return true
+	}
+	if agent.Spec.Gateway == nil || agent.Spec.Gateway.PublicURL == "" {
+		return false
+	}
+	public, err := url.Parse(agent.Spec.Gateway.PublicURL)
+	if err != nil || hostName(public) != host || portOf(public.String()) != portOf(at.String()) {
+		return false
+	}
+	folder := strings.TrimSuffix(path.Join("/", public.Path), "/") + "/"
+	return strings.HasPrefix(path.Join("/", at.Path)+"/", folder)
+}
+
+// hostName is the host of a URL as names are compared: in small letters, without the dot of the root.
+func hostName(u *url.URL) string { return strings.ToLower(strings.TrimSuffix(u.Hostname(), ".")) }
 
 // loneTool is the name of the one tool that an MCPTool is, empty if it may be several.
 func loneTool(tool *mcpv1alpha1.MCPTool) string {
@@ -143,7 +177,7 @@ func checkRemoteHost(endpoint string, allowPrivate bool) error {
 	if err != nil {
 		return nil //nolint:nilerr // the table says what is wrong with it
 	}
-	host := strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+	host := hostName(u)
 	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
 		return invalid("endpoint: is at the gateway's own host, which is never dialled")
 	}

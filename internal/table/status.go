@@ -39,8 +39,8 @@ type BackendStatus struct {
 	// "Denied" (its address may not be dialled), "Definition" (what holds its tools is not there, or not as expected) and
 	// "Statement" (the database refuses its statement).
 	ErrorClass string `json:"errorClass,omitempty"`
-	// ErrorDetail says more of the classes "Denied", "Definition" and "Statement", in at most 256 bytes of printable text without
-	// any secret; of a Toolset that is BackendReady it says which of its tools cannot be offered. It is in the gateway's own
+	// ErrorDetail says more of the classes "Denied", "Definition", "Statement" and "Credential", in at most 256 bytes of printable text
+	// without any secret; of a Toolset that is BackendReady it says which of its tools cannot be offered. It is in the gateway's own
 	// words, but for "Statement": the database's SQLSTATE and message are in it.
 	ErrorDetail string `json:"errorDetail,omitempty"`
 	// Since is when State last changed.

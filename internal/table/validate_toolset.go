@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -26,6 +27,9 @@ const (
 	// maxConfigMapName is Kubernetes' limit of a name, and of a key.
 	maxConfigMapName = 253
 )
+
+// methodHead asks for a response without content.
+const methodHead = "HEAD"
 
 // ParseTools reads the content of a ToolFile as strictly as Parse reads a table. An error is an *InvalidError.
 func ParseTools(data []byte) ([]HTTPTool, error) {
@@ -160,24 +164,24 @@ func validateDefinition(p *problems, path string, definition json.RawMessage) st
 func (t *HTTPTool) validate(p *problems, path string) string {
 	name := validateDefinition(p, path+".definition", t.Definition)
 	withBody := []string{"POST", "PUT", "PATCH", "DELETE"}
-	if !slices.Contains(append(withBody, "GET", "HEAD"), t.Method) {
+	if !slices.Contains(append(withBody, "GET", methodHead), t.Method) {
 		p.add(path+".method", "%s is not GET, HEAD, POST, PUT, PATCH or DELETE", clip(t.Method))
 	}
 	if err := checkTemplate(t.Path); err != nil {
 		p.add(path+".path", "%v", err)
 	}
 	validateParams(p, path+".query", t.Query, true, false)
+	validateUnique(p, path+".query", t.Query, func(name string) string { return name })
 	validateParams(p, path+".header", t.Header, false, false)
-	for i, h := range t.Header {
-		if err := checkToolHeader(h.Name); err != nil {
-			p.add(index(path+".header", i)+".name", "%v", err)
-		}
-	}
+	validateHeaders(p, path+".header", t.Header)
 	if t.Body != nil {
 		if !slices.Contains(withBody, t.Method) {
 			p.add(path+".body", "must not be given with method %s", clip(t.Method))
 		}
 		t.Body.validate(p, path+".body")
+	}
+	if t.Method == methodHead {
+		t.validateWithoutContent(p, path)
 	}
 	if r := t.Response; r.MaxBytes < 0 || r.MaxBytes > maxResult {
 		p.add(path+".response.maxBytes", "%d must be 1 to %d, or 0 for the default", r.MaxBytes, maxResult)
@@ -186,6 +190,50 @@ func (t *HTTPTool) validate(p *problems, path string) string {
 		p.add(path+".response.select", "must be a JSON pointer of at most %d bytes, which begins with '/'", maxText)
 	}
 	return name
+}
+
+// validateWithoutContent refuses what only the content of a response can fit: with HEAD there is none, so that each call would fail.
+func (t *HTTPTool) validateWithoutContent(p *problems, path string) {
+	var definition struct {
+		OutputSchema json.RawMessage `json:"outputSchema"`
+	}
+	// What cannot be decoded has been refused before.
+	if err := json.Unmarshal(t.Definition, &definition); err == nil && definition.OutputSchema != nil {
+		p.add(path+".definition.outputSchema", "must not be given with method HEAD, whose responses have no content")
+	}
+	if t.Response.Select != "" {
+		p.add(path+".response.select", "must not be given with method HEAD, whose responses have no content")
+	}
+}
+
+// validateHeaders checks what is a matter of headers alone.
+func validateHeaders(p *problems, path string, headers []Param) {
+	for i, h := range headers {
+		if err := checkToolHeader(h.Name); err != nil {
+			p.add(index(path, i)+".name", "%v", err)
+		}
+		var value string
+		if json.Unmarshal(h.Value, &value) == nil && (strings.ContainsFunc(value, unicode.IsControl) || strings.TrimSpace(value) != value) {
+			p.add(index(path, i)+".value", "must have no control characters and no space at its ends: it is sent in a header")
+		}
+	}
+	validateUnique(p, path, headers, strings.ToLower)
+}
+
+// validateUnique refuses a name that is given twice: which of them would count is up to whoever reads the request.
+func validateUnique(p *problems, path string, params []Param, fold func(string) string) {
+	if len(params) > maxParams {
+		return // which has been told
+	}
+	first := make(map[string]int, len(params))
+	for i, q := range params {
+		name := fold(q.Name)
+		if j, taken := first[name]; taken && name != "" {
+			p.add(index(path, i)+".name", "%s is the name of %s too", clip(q.Name), index(path, j))
+			continue
+		}
+		first[name] = i
+	}
 }
 
 // checkTemplate takes a path whose literal parts need no escapes and have one reading, and whose variables are whole.
@@ -262,4 +310,5 @@ func (b *Body) validate(p *problems, path string) {
 		}
 	}
 	validateParams(p, path+".members", b.Members, false, b.Type != BodyForm)
+	validateUnique(p, path+".members", b.Members, func(name string) string { return name })
 }

@@ -108,13 +108,39 @@ func TestToolsetsAreValidated(t *testing.T) {
 			}(),
 		},
 		"parameters": {
-			operation(`"method":"POST","query":[{"name":""},{"name":"a","argument":"b","value":1},{"name":"a","value":{}},{"name":"a","style":"Odd"}],
+			operation(`"method":"POST","query":[{"name":""},{"name":"a","argument":"b","value":1},{"name":"b","value":{}},{"name":"c","style":"Odd"}],
 				"body":{"members":[{"name":"a","style":"Comma"},{"name":"b","value":{}}]}`),
 			[]string{
 				op + ".query[0].name: must be 1 to 128 printable bytes", op + ".query[1].value: must not be given with an argument",
 				op + ".query[2].value: must be a string, a number or a boolean",
 				op + `.query[3].style: "Odd" is not known: Repeat, Comma, Space, Pipe, DeepObject or JSON`,
 				op + ".body.members[0].style: must not be given outside of the query",
+			},
+		},
+		"names twice": {
+			operation(`"method":"POST","query":[{"name":"a"},{"name":"A"},{"name":"a","value":1}],"header":[{"name":"X-A"},{"name":"x-a"}],
+				"body":{"members":[{"name":"m"},{"name":"M"},{"name":"m","argument":"n"}]}`),
+			[]string{
+				op + `.query[2].name: "a" is the name of ` + op + ".query[0] too", op + `.header[1].name: "x-a" is the name of ` + op + ".header[0] too",
+				op + `.body.members[2].name: "m" is the name of ` + op + ".body.members[0] too",
+			},
+		},
+		"headers that cannot be sent": {
+			operation(`"method":"GET","header":[{"name":"X-A","value":"a\r\nb"},{"name":"X-B","value":"\u0000"},{"name":"X-C","value":" a"},
+				{"name":"X-D","value":"a b"},{"name":"X-E","value":1},{"name":"X-F","value":"\u0085"}]`),
+			[]string{
+				op + ".header[0].value: must have no control characters and no space at its ends: it is sent in a header",
+				op + ".header[1].value: must have no control characters and no space at its ends: it is sent in a header",
+				op + ".header[2].value: must have no control characters and no space at its ends: it is sent in a header",
+				op + ".header[5].value: must have no control characters and no space at its ends: it is sent in a header",
+			},
+		},
+		"a response without content": {
+			strings.Replace(operation(`"method":"HEAD","response":{"select":"/a"}`), `{"type":"object"}`,
+				`{"type":"object"},"outputSchema":{"type":"object"}`, 1),
+			[]string{
+				op + ".definition.outputSchema: must not be given with method HEAD, whose responses have no content",
+				op + ".response.select: must not be given with method HEAD, whose responses have no content",
 			},
 		},
 		"a body of two kinds": {

@@ -174,12 +174,12 @@ func (s *scope) applyGateway(ctx context.Context) reconcile.Outcome {
 			return s.wrong("PodDisruptionBudget", err)
 		}
 	}
-	if desired.HasRuntime(s.agent) || s.children.Autoscaler == nil {
-		return done()
+	if autoscaler := s.children.Autoscaler; autoscaler != nil && !desired.HasRuntime(s.agent) {
+		if err := s.apply(ctx, autoscaler); err != nil {
+			return s.wrong("HorizontalPodAutoscaler", err)
+		}
 	}
-	if err := s.apply(ctx, s.children.Autoscaler); err != nil {
-		return s.wrong("HorizontalPodAutoscaler", err)
-	}
+	s.gatewayApplied = true
 	return done()
 }
 

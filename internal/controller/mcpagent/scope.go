@@ -49,6 +49,9 @@ type scope struct {
 	// revised says that another table was written; set by applyTable.
 	revised bool
 
+	// gatewayApplied says that all children of the gateway are as the current generation asks; set by applyGateway.
+	gatewayApplied bool
+
 	// applied says that all children are as the current generation asks; set by the last acting phase.
 	applied bool
 
@@ -106,8 +109,13 @@ func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Con
 
 // isSettled says whether the Deployment of the gateway is observed at this generation and no pod of an older one is left.
 func (s *scope) isSettled() bool {
+	return s.applied && s.isGatewaySettled()
+}
+
+// isGatewaySettled says the same of what is there, whatever this generation asks for.
+func (s *scope) isGatewaySettled() bool {
 	d := s.gateway.deployment
-	return s.applied && d != nil && len(s.gateway.own()) == int(d.Status.Replicas) && // else the caches are not equally fresh
+	return d != nil && len(s.gateway.own()) == int(d.Status.Replicas) && // else the caches are not equally fresh
 		d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.ReadyReplicas > 0
 }
 

@@ -51,10 +51,12 @@ func (s *scope) set(c metav1.Condition) {
 }
 
 // endpoint is published once a gateway serves it, and stays while a pod is ready. That of an older generation stands until the current
-// one is served: its scheme may be another.
+// one is served: its scheme may be another. What keeps the agent's own workload from running does not matter to other clients.
 func (s *scope) endpoint() string {
 	published, ready := s.stale.Status.Endpoint, s.current(mcpv1alpha1.ConditionReady)
 	switch {
+	case s.gatewayApplied && s.isGatewaySettled() && s.newest > 0:
+		return desired.GatewayEndpoint(s.agent, s.ClusterDomain)
 	case ready.Status == metav1.ConditionTrue && (published == "" || ready.ObservedGeneration == s.agent.Generation):
 		return desired.GatewayEndpoint(s.agent, s.ClusterDomain)
 	case s.current(mcpv1alpha1.ConditionAvailable).Status == metav1.ConditionTrue:
@@ -82,7 +84,11 @@ func (s *scope) progressing() metav1.Condition {
 		}
 		return c
 	}
-	settled := s.runtime.deployment != nil || !desired.HasRuntime(s.agent)
+	message, settled := "All pods are of the current specification", true
+	if s.runtime.deployment == nil && desired.HasRuntime(s.agent) {
+		// One that could not be written is no rollout.
+		message, settled = "Nothing is rolled out", s.current(mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse
+	}
 	for _, w := range []*workload{&s.gateway, &s.runtime} {
 		if why, stuck := w.stuck(); stuck {
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonProgressDeadlineExceeded, "The rollout is stuck: "+why
@@ -96,7 +102,7 @@ func (s *scope) progressing() metav1.Condition {
 		}
 	}
 	if settled {
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonSettled, "All pods are of the current specification"
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonSettled, message
 	}
 	return c
 }

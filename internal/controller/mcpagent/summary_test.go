@@ -169,6 +169,7 @@ func TestProgressingTellsOfBothWorkloads(t *testing.T) {
 	tests := map[string]struct {
 		gateway, runtime workload
 		hasRuntime       bool
+		refused          bool // Applied is False
 		paused           bool
 		want             metav1.Condition
 	}{
@@ -194,6 +195,14 @@ func TestProgressingTellsOfBothWorkloads(t *testing.T) {
 			gateway: workload{deployment: makeGateway()}, hasRuntime: true,
 			want: condition("Progressing", "True", "RollingOut", "Pods are being added or replaced"),
 		},
+		"the own workload could not be written": {
+			gateway: workload{deployment: makeGateway()}, hasRuntime: true, refused: true,
+			want: condition("Progressing", "False", "Settled", "Nothing is rolled out"),
+		},
+		"the own workload could not be written, and the gateway is rolled out": {
+			gateway: workload{deployment: makeGateway(rolling)}, hasRuntime: true, refused: true,
+			want: condition("Progressing", "True", "RollingOut", "Pods are being added or replaced"),
+		},
 		"nothing is there": {want: condition("Progressing", "True", "RollingOut", "Pods are being added or replaced")},
 		"paused before the edit was applied": {
 			paused: true, gateway: workload{deployment: makeGateway()},
@@ -206,6 +215,9 @@ func TestProgressingTellsOfBothWorkloads(t *testing.T) {
 			s := newScope(New(Options{}), makeAgent(), known)
 			if tt.hasRuntime {
 				withRuntime()(s.agent)
+			}
+			if tt.refused {
+				s.set(condition("Applied", "False", "OwnershipConflict", "it is owned by others"))
 			}
 			s.gateway, s.runtime, s.paused, s.seen = tt.gateway, tt.runtime, tt.paused, true
 			s.set(s.progressing())

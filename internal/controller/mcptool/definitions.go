@@ -102,7 +102,7 @@ func noteOf(result openapi.Result) string {
 	if n == 0 {
 		return ""
 	}
-	shown := strings.Join(result.Skipped[:min(n, maxNotes)], "; ")
+	shown := route.Plain(strings.Join(result.Skipped[:min(n, maxNotes)], "; "))
 	if n > maxNotes {
 		shown += fmt.Sprintf("; and %d more", n-maxNotes)
 	}

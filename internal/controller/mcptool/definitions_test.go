@@ -17,7 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/openapi"
+	"github.com/mcp-operator/mcp-operator/internal/reach"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -284,5 +286,23 @@ func TestDefinitionsOfAPredecessorAreAdopted(t *testing.T) {
 	}
 	if err := w.Get(t.Context(), client.ObjectKeyFromObject(configMap), configMap); err != nil || metav1.GetControllerOf(configMap).UID != "uid-weather" {
 		t.Errorf("owner: %v, %v", configMap.OwnerReferences, err)
+	}
+}
+
+// TestADocumentThatIsNoneIsToldOnceAndWithoutItsQuery: by the sentence that the fetcher's worker makes and a pass repeats.
+func TestADocumentThatIsNoneIsToldOnceAndWithoutItsQuery(t *testing.T) {
+	t.Parallel()
+	w := makeWorld(t)
+	fetched := reach.Document{URL: "https://docs.example.com/pets.json?token=hunter2", Purpose: "{}"}
+	_, err := w.useDocument(t.Context(), fetched, []byte(`{"swagger": "2.0"}`))
+	if err == nil {
+		t.Fatal("a document that is none is used")
+	}
+	w.fetcher.known = reach.Fetched[*definitions]{Known: true, Problem: err.Error()}
+	s := newScope(w.Reconciler, makeTool(fetching, func(tool *mcpv1alpha1.MCPTool) { tool.Spec.OpenAPI.Document.URL = fetched.URL }))
+	c, _ := s.validate(t.Context()).Condition("Accepted", 2)
+	const want = "The OpenAPI document (https://docs.example.com/pets.json?…) cannot be used: it is of OpenAPI 2.0 (Swagger): 3.0 and 3.1 are read; convert it"
+	if c.Message != want {
+		t.Errorf("%s\nwant: %s", c.Message, want)
 	}
 }

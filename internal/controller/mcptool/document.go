@@ -73,13 +73,27 @@ func (r *Reconciler) compile(content []byte, opts openapi.Options, name string) 
 	defer r.compiling.Unlock()
 	result, err := openapi.Compile(content, opts)
 	if err != nil {
-		return nil, invalid("The OpenAPI document (%s) cannot be used: %s", name, err)
+		return nil, unusable(name, err)
 	}
 	found, err := newDefinitions(content, result)
 	if err != nil {
-		return nil, invalid("The OpenAPI document (%s) cannot be used: %s", name, err)
+		return nil, unusable(name, err)
 	}
 	return found, nil
+}
+
+func unusable(name string, err error) error {
+	return &ValidationError{cannotUse(name) + route.Plain(err.Error())}
+}
+
+func cannotUse(name string) string { return "The OpenAPI document (" + name + ") cannot be used: " }
+
+// shown is a URL as it is told of: what is in its query may be a secret.
+func shown(address string) string {
+	if before, _, found := strings.Cut(address, "?"); found {
+		return before + "?…"
+	}
+	return address
 }
 
 // useDocument makes definitions of a document that was fetched, by a worker of the fetcher.
@@ -88,7 +102,7 @@ func (r *Reconciler) useDocument(_ context.Context, document reach.Document, con
 	if err := json.Unmarshal([]byte(document.Purpose), &opts); err != nil {
 		return nil, fmt.Errorf("read the purpose of the document: %w", err)
 	}
-	return r.compile(content, opts, document.URL)
+	return r.compile(content, opts, shown(document.URL))
 }
 
 // fetched asks for the document of a URL. It returns nil definitions while there are none: then the outcome says what to tell.
@@ -103,24 +117,31 @@ func (s *scope) fetched(ctx context.Context) (*definitions, reconcile.Outcome, e
 		return nil, out, fmt.Errorf("encode the options of MCPTool %s: %w", s.key(), err)
 	}
 	address := s.tool.Spec.OpenAPI.Document.URL
+	name := shown(address)
 	known := s.fetcher.Observe(reach.Document{Subject: s.subject(), URL: address, Trust: trust, Purpose: string(purpose)})
 	isServed := s.before.Status.Definitions != nil && s.holds(mcpv1alpha1.ConditionAccepted) && s.holds(mcpv1alpha1.ConditionApplied)
-	const stays = "; the last version of its OpenAPI document stays in use, since the attempt to fetch it again failed: "
+	unfit, isUnfit := strings.CutPrefix(known.Problem, cannotUse(name)) // it was fetched
+	stays := "; the last version of its OpenAPI document stays in use, since the attempt to fetch it again failed: " + known.Problem
+	if isUnfit {
+		stays = "; the last version of its OpenAPI document stays in use, since the newer one cannot be used: " + unfit
+	}
 	switch {
 	case known.Found && known.Problem == "":
 		return known.Value, out, nil
 	case known.Found:
-		out.Message += stays + known.Problem
+		out.Message += stays
 		return known.Value, out, nil
 	case !known.Known && isServed:
 		return nil, reconcile.Keep(0), nil // of before the operator started
 	case !known.Known:
 		return nil, reconcile.Wait(mcpv1alpha1.ReasonUnknown, "The OpenAPI document is being fetched", 0), nil
 	case isServed:
-		out.Message += stays + known.Problem
+		out.Message += stays
 		return nil, out, nil
+	case isUnfit:
+		return nil, out, &ValidationError{known.Problem}
 	}
-	return nil, out, invalid("The OpenAPI document (%s) cannot be fetched, or not be used: %s", address, known.Problem)
+	return nil, out, invalid("The OpenAPI document (%s) cannot be fetched: %s", name, known.Problem)
 }
 
 // checkServer says whether calls, and the credential, may be sent to where the operations are.

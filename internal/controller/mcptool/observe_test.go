@@ -204,6 +204,18 @@ func TestVerifiedTellsWhatGatewaysFound(t *testing.T) {
 			agents: []client.Object{makeAgent("a", of("Invalid", "not accepted"))}, accepted: metav1.ConditionFalse,
 			want: "Unknown/Pending: No gateway has told yet", count: 1,
 		},
+		"a name that another one has too": {
+			agents: []client.Object{makeAgent("a", of("Conflict", "also offered by server-web")), makeAgent("b", of("Denied", "by a rule"))},
+			want:   "False/CheckFailed: It has a name in MCPAgent 'a' that another one has too ('weather'): also offered by server-web", count: 2,
+		},
+		"a name that another one has too, in one agent only": {
+			agents: []client.Object{makeAgent("a", of("Conflict", "also offered by server-web")), makeAgent("b", of("Served", ""))},
+			want:   "True/Verified: A gateway serves it", count: 2,
+		},
+		"a name that another one had too, before an edit": {
+			agents: []client.Object{makeAgent("a", mcpv1alpha1.EffectiveTool{Name: "weather", SourceGeneration: 1, Verdict: "Conflict"})},
+			want:   "Unknown/Pending: No gateway has told yet", count: 1,
+		},
 		"held back by a rule": {
 			agents: []client.Object{makeAgent("a", of("Denied", "by a rule"))}, want: "Unknown/Pending: No gateway has told yet", count: 1,
 		},

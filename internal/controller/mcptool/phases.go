@@ -3,12 +3,14 @@ package mcptool
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	gatewayschema "github.com/mcp-operator/mcp-operator/internal/gateway/schema"
 	"github.com/mcp-operator/mcp-operator/internal/reach"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 	"github.com/mcp-operator/mcp-operator/internal/route"
@@ -61,8 +63,41 @@ func (s *scope) judge(ctx context.Context) (reconcile.Outcome, error) {
 	if s.isOpenAPI() {
 		return s.judgeDocument(ctx)
 	}
+	if err := checkSchemas(definition); err != nil {
+		return done, err
+	}
 	s.definition = definition
 	return done, s.checkCredential(ctx, s.tool.Spec.Endpoint)
+}
+
+// checkSchemas refuses what gateways could not check arguments and results by.
+func checkSchemas(definition route.Definition) error {
+	var raw json.RawMessage
+	switch {
+	case definition.HTTP != nil:
+		raw = definition.HTTP.Definition
+	case definition.Postgres != nil:
+		raw = definition.Postgres.Definition
+	default:
+		return nil // the tools are the server's own
+	}
+	var tool struct {
+		Input  json.RawMessage `json:"inputSchema"`
+		Output json.RawMessage `json:"outputSchema"`
+	}
+	if err := json.Unmarshal(raw, &tool); err != nil {
+		return fmt.Errorf("read a definition that was just written: %w", err)
+	}
+	if err := gatewayschema.Check(tool.Input); err != nil {
+		return invalid("schema.input: %s", err)
+	}
+	if tool.Output == nil {
+		return nil
+	}
+	if err := gatewayschema.Check(tool.Output); err != nil {
+		return invalid("schema.output: %s", err)
+	}
+	return nil
 }
 
 // schema returns what schema.configMapRef refers to; empty if it is not given.
@@ -121,7 +156,9 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 				return reconcile.Done(mcpv1alpha1.ReasonVerified, "A gateway serves it")
 			case mcpv1alpha1.VerdictUnavailable, mcpv1alpha1.VerdictInvalid:
 				problem = cmp.Or(problem, fmt.Sprintf("The gateway of MCPAgent '%s' cannot serve it: %s", agent.Name, effective.Reason))
-			case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictConflict, mcpv1alpha1.VerdictMissing, mcpv1alpha1.VerdictPending:
+			case mcpv1alpha1.VerdictConflict:
+				problem = cmp.Or(problem, conflictOf(agent.Name, effective))
+			case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictMissing, mcpv1alpha1.VerdictPending:
 			}
 		}
 	}
@@ -130,4 +167,9 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 		return reconcile.Wait(mcpv1alpha1.ReasonPending, "No gateway has told yet", 0)
 	}
 	return reconcile.Unsettled(mcpv1alpha1.ReasonCheckFailed, problem, 0)
+}
+
+// conflictOf says that no gateway of an agent serves a tool, since another one there has its name.
+func conflictOf(agent string, effective mcpv1alpha1.EffectiveTool) string {
+	return fmt.Sprintf("It has a name in MCPAgent '%s' that another one has too ('%s'): %s", agent, effective.Name, effective.Reason)
 }

@@ -43,6 +43,7 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 	fromDocs := func(problem string, found *definitions) reach.Fetched[*definitions] {
 		return reach.Fetched[*definitions]{Known: true, Problem: problem, Found: found != nil, Value: found}
 	}
+	secretQuery := func(tool *mcpv1alpha1.MCPTool) { tool.Spec.OpenAPI.Document.URL += "?token=hunter2" }
 	pets := &definitions{key: keyPlain, baseURL: "https://pets.example.com/v1", sha256: strings.Repeat("a", 64)}
 	type changes = []func(*mcpv1alpha1.MCPTool)
 	tests := map[string]struct {
@@ -61,6 +62,15 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 				tool.Spec.Schema = &mcpv1alpha1.ToolSchema{Inline: &mcpv1alpha1.InlineSchema{Input: inline(`{"type": "array"}`)}}
 			}},
 			want: `False/Invalid: schema.input: must have the type "object"`,
+		},
+		"a pattern that gateways cannot check": {
+			changes: changes{func(tool *mcpv1alpha1.MCPTool) {
+				tool.Spec.Schema = &mcpv1alpha1.ToolSchema{Inline: &mcpv1alpha1.InlineSchema{
+					Input: inline(`{"properties": {"a": {"type": "string", "pattern": "^(?!evil)"}}}`),
+				}}
+			}},
+			want: "False/Invalid: schema.input: at #/properties/a/pattern: it must be a regular expression of RE2, else it cannot be checked: " +
+				"no look-around, no back-references, no repetition above 1000",
 		},
 		"a schema that is not there": {
 			changes: changes{schemaFrom},
@@ -150,8 +160,20 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 		"a document that was fetched":      {changes: changes{fetching}, fetched: fromDocs("", pets), want: "True/Valid: Configuration is valid"},
 		"a document that could not be fetched": {
 			changes: changes{fetching}, fetched: fromDocs("docs.example.com:443 refuses connections", nil),
-			want: "False/Invalid: The OpenAPI document (https://docs.example.com/pets.json) cannot be fetched, or not be used: " +
+			want: "False/Invalid: The OpenAPI document (https://docs.example.com/pets.json) cannot be fetched: " +
 				"docs.example.com:443 refuses connections",
+		},
+		"a document that was fetched and is none, by a URL with a secret": {
+			changes: changes{fetching, secretQuery}, fetched: fromDocs("The OpenAPI document (https://docs.example.com/pets.json?…) cannot be used: no", nil),
+			want: "False/Invalid: The OpenAPI document (https://docs.example.com/pets.json?…) cannot be used: no",
+		},
+		"a document by a URL with a secret that could not be fetched": {
+			changes: changes{fetching, secretQuery}, fetched: fromDocs("no answer", nil),
+			want: "False/Invalid: The OpenAPI document (https://docs.example.com/pets.json?…) cannot be fetched: no answer",
+		},
+		"a document whose newer version is none": {
+			changes: changes{fetching}, fetched: fromDocs("The OpenAPI document (https://docs.example.com/pets.json) cannot be used: no", pets),
+			want: "True/Valid: Configuration is valid; the last version of its OpenAPI document stays in use, since the newer one cannot be used: no",
 		},
 		"a document that could not be fetched again": {
 			changes: changes{fetching}, fetched: fromDocs("docs.example.com:443 refuses connections", pets),

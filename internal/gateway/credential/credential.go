@@ -4,7 +4,6 @@ package credential
 
 import (
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -36,9 +35,9 @@ func New(c *table.Credential) (*Source, error) {
 	switch c.Type {
 	case table.CredentialBearer:
 		return source("Authorization", "Bearer", func(files mounted.Files) (string, error) {
-			token, err := field(files, c.ValueFile)
+			token, err := field(files, "token", c.ValueFile)
 			if err == nil && token == "" {
-				err = fmt.Errorf("credential %s is empty", c.ValueFile)
+				err = &UnfitError{"token", c.ValueFile, "is empty"}
 			}
 			return "Bearer " + token, err
 		}, c.ValueFile)
@@ -51,15 +50,32 @@ func New(c *table.Credential) (*Source, error) {
 			return nil, fmt.Errorf("credential: %q is no header name", c.Header)
 		}
 		return source(c.Header, "header "+c.Header, func(files mounted.Files) (string, error) {
-			value, err := field(files, c.ValueFile)
+			value, err := field(files, "value", c.ValueFile)
 			if err == nil && value == "" {
-				err = fmt.Errorf("credential %s is empty", c.ValueFile)
+				err = &UnfitError{"value", c.ValueFile, "is empty"}
 			}
 			return value, err
 		}, c.ValueFile)
 	}
 	return nil, fmt.Errorf("credential: type %q is unknown: use Bearer, Basic or Header", c.Type)
 }
+
+// UnfitError says what is wrong with the content of a file, and nothing of the content.
+type UnfitError struct {
+	// What it holds: "token", "value", "user name" or "password".
+	What string
+	// File is its path.
+	File string
+	// Why continues a sentence about it.
+	Why string
+}
+
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("credential %s: the %s %s", e.File, e.What, e.Why)
+}
+
+// Told is the same for somebody who knows nothing of this machine's files.
+func (e *UnfitError) Told() string { return "the " + e.What + " of the credential " + e.Why }
 
 func source(header, kind string, parse func(mounted.Files) (string, error), paths ...string) (*Source, error) {
 	if slices.Contains(paths, "") {
@@ -93,33 +109,33 @@ func (s *Source) Format(f fmt.State, _ rune) {
 
 // basic is the value of RFC 7617.
 func basic(files mounted.Files, usernameFile, passwordFile string) (string, error) {
-	username, err := field(files, usernameFile)
+	username, err := field(files, "user name", usernameFile)
 	if err != nil {
 		return "", err
 	}
-	password, err := field(files, passwordFile)
+	password, err := field(files, "password", passwordFile)
 	if err != nil {
 		return "", err
 	}
 	if strings.Contains(username, ":") {
-		return "", fmt.Errorf("credential %s: a user name cannot have a colon (RFC 7617)", usernameFile)
+		return "", &UnfitError{"user name", usernameFile, "has a colon, which it cannot have (RFC 7617)"}
 	}
 	if username == "" && password == "" {
-		return "", errors.New("credential: user name and password are both empty")
+		return "", &UnfitError{"user name", usernameFile, "is empty, and so is the password"}
 	}
 	return "Basic " + base64.StdEncoding.EncodeToString([]byte(username+":"+password)), nil
 }
 
 // field is a file's content without its trailing line feeds, if a header may carry it (RFC 9110, section 5.5).
-func field(files mounted.Files, path string) (string, error) {
+func field(files mounted.Files, what, path string) (string, error) {
 	value := strings.TrimRight(string(files[path]), "\r\n")
 	for i := range len(value) {
 		if c := value[i]; (c < ' ' && c != '\t') || c == 0x7f {
-			return "", fmt.Errorf("credential %s has a line feed or another control character inside: a header cannot carry it", path)
+			return "", &UnfitError{what, path, "has a line feed or another control character inside, which a header cannot carry"}
 		}
 	}
 	if value != strings.Trim(value, " \t") {
-		return "", fmt.Errorf("credential %s begins or ends with white space, which a header loses: remove it", path)
+		return "", &UnfitError{what, path, "begins or ends with white space, which a header loses: remove it"}
 	}
 	return value, nil
 }

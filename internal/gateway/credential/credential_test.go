@@ -1,6 +1,7 @@
 package credential
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -117,6 +118,41 @@ func TestAValueThatIsNoHeaderIsRefusedAndNotQuoted(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+func TestWhatIsWrongWithAValueIsTold(t *testing.T) {
+	for name, tc := range map[string]struct {
+		credential *table.Credential
+		want       string
+	}{
+		"an empty token": {&table.Credential{Type: table.CredentialBearer, ValueFile: file(t, "\n")}, "the token of the credential is empty"},
+		"an empty value": {
+			&table.Credential{Type: table.CredentialHeader, Header: "X-Key", ValueFile: file(t, "")}, "the value of the credential is empty",
+		},
+		"a token of two lines": {
+			&table.Credential{Type: table.CredentialBearer, ValueFile: file(t, canary+"\n"+canary)},
+			"the token of the credential has a line feed or another control character inside, which a header cannot carry",
+		},
+		"a password with a control character": {
+			&table.Credential{Type: table.CredentialBasic, UsernameFile: file(t, "a"), PasswordFile: file(t, canary+"\x00")},
+			"the password of the credential has a line feed or another control character inside, which a header cannot carry",
+		},
+		"nothing of Basic": {
+			&table.Credential{Type: table.CredentialBasic, UsernameFile: file(t, ""), PasswordFile: file(t, "")},
+			"the user name of the credential is empty, and so is the password",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := New(tc.credential)
+			if err != nil {
+				t.Fatal(err)
+			}
+			unfit, ok := errors.AsType[*UnfitError](s.Apply(http.Header{}))
+			if !ok || unfit.Told() != tc.want {
+				t.Errorf("told %v, want %s", unfit, tc.want)
+			}
+		})
 	}
 }
 

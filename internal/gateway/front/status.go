@@ -49,6 +49,8 @@ const maxDetail = 256
 func detailOf(failure *backend.Error) string {
 	switch failure.Class {
 	case "Denied", "Definition", "Statement":
+	case "Credential":
+		return printable(failure.Told, maxDetail) // a file that is not there yet is what the class says
 	default:
 		return ""
 	}

@@ -25,6 +25,36 @@ func (r *reader) fail(key, what string) {
 	}
 }
 
+// uncheckable are assertions that this package does not check, with what to do instead.
+var uncheckable = map[string]string{
+	"$dynamicRef":           "use $ref",
+	"$recursiveRef":         "use $ref",
+	"dependencies":          "use dependentRequired or dependentSchemas",
+	"unevaluatedItems":      "use items",
+	"unevaluatedProperties": "use additionalProperties",
+}
+
+// readUncheckable refuses what would be silently not enforced. What holds no value back, such as unevaluatedProperties: true, may stay.
+func (r *reader) readUncheckable() {
+	for _, key := range slices.Sorted(maps.Keys(uncheckable)) {
+		switch value := r.object[key].(type) {
+		case nil:
+			continue
+		case bool:
+			if value {
+				continue
+			}
+		case map[string]any:
+			if len(value) == 0 {
+				continue
+			}
+		}
+		if r.err == nil {
+			r.err = fmt.Errorf("at %s/%s: this keyword cannot be checked: %s", r.at, key, uncheckable[key])
+		}
+	}
+}
+
 // read fills the node in. Keywords that are not known are no constraint.
 func (r *reader) read(n *node) {
 	if ref, ok := r.object["$ref"].(string); ok {
@@ -34,11 +64,7 @@ func (r *reader) read(n *node) {
 		}
 		n.ref = target
 	}
-	for _, key := range []string{"$dynamicRef", "$recursiveRef", "unevaluatedItems", "unevaluatedProperties"} {
-		if _, ok := r.object[key]; ok {
-			r.schema.unchecked = append(r.schema.unchecked, r.at+"/"+key)
-		}
-	}
+	r.readUncheckable()
 	r.readAny(n)
 	r.readText(n)
 	r.readArray(n)
@@ -105,13 +131,9 @@ func (r *reader) readObject(n *node) {
 	n.properties, n.dependentSchemas = r.named("properties"), r.named("dependentSchemas")
 	patterns := r.named("patternProperties")
 	for _, text := range slices.Sorted(maps.Keys(patterns)) {
-		if pattern := r.pattern("patternProperties", text); pattern != nil {
-			n.patterns = append(n.patterns, patternNode{pattern, patterns[text]})
-		}
+		n.patterns = append(n.patterns, patternNode{r.pattern("patternProperties", text), patterns[text]})
 	}
-	if len(n.patterns) == len(patterns) { // else it is not known which properties are additional
-		n.additional = r.node("additionalProperties")
-	}
+	n.additional = r.node("additionalProperties")
 	n.propertyNames, n.required = r.node("propertyNames"), r.texts("required")
 	n.minProperties, n.maxProperties = r.count("minProperties"), r.count("maxProperties")
 	value, ok := r.object["dependentRequired"]
@@ -176,14 +198,29 @@ func (r *reader) texts(key string) []string {
 	return out
 }
 
-// pattern compiles a regular expression. What RE2 does not have, such as a look-ahead, is nil.
+// pattern compiles a regular expression. What RE2 does not have, such as a look-ahead, could only be accepted and not enforced.
 func (r *reader) pattern(key, text string) *regexp.Regexp {
-	compiled, err := regexp.Compile(text)
-	if err != nil || len(text) > maxPattern {
-		r.schema.unchecked = append(r.schema.unchecked, r.at+"/"+key)
+	if len(text) > maxPattern {
+		r.fail(key, fmt.Sprintf("at most %d bytes long", maxPattern))
+		return nil
+	}
+	compiled, err := regexp.Compile(escapes.ReplaceAllStringFunc(text, translate))
+	if err != nil {
+		r.fail(key, "a regular expression of RE2, else it cannot be checked: no look-around, no back-references, no repetition above 1000")
 		return nil
 	}
 	return compiled
+}
+
+// escapes are those of ECMA-262, whatever they stand for.
+var escapes = regexp.MustCompile(`\\(?:u[0-9A-Fa-f]{4}|.)`)
+
+// translate writes a code unit of ECMA-262 as RE2 does. Half of a surrogate pair stays, and so is refused: no text has one.
+func translate(escape string) string {
+	if len(escape) != len(`\u0000`) || escape[1] != 'u' || strings.ContainsAny(escape[2:3], "dD") && escape[3] >= '8' {
+		return escape
+	}
+	return `\x{` + escape[2:] + `}`
 }
 
 // escape writes a key as a token of a JSON pointer.

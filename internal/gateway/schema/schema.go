@@ -3,26 +3,22 @@
 // Schemas are foreign and so are values, so that a check has a budget: neither a schema that refers to itself nor one whose
 // alternatives multiply takes more than that, in time or in stack. Patterns are regular expressions of RE2, which take linear time,
 // and nothing is ever fetched.
+//
+// A schema is enforced as a whole or refused: a keyword that would hold values back and that cannot be checked is an error. Annotations
+// are no such keywords, nor is "format", which draft 2020-12 has as one.
 package schema
 
 import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strings"
 )
 
 // Schema is a compiled schema. It is safe for concurrent use.
 type Schema struct {
 	root *node
-	// unchecked are the keywords that hold no value back, by where they are.
-	unchecked []string
 }
-
-// Unchecked are the places of keywords that this package does not check, such as "#/properties/a/pattern" for a pattern with a
-// look-ahead: whatever they would refuse is accepted.
-func (s *Schema) Unchecked() []string { return s.unchecked }
 
 // node is one schema. What is nil or empty was not given.
 type node struct {
@@ -62,7 +58,7 @@ const (
 
 // Compile reads a schema. Its error says where what is wrong.
 func Compile(raw json.RawMessage) (*Schema, error) {
-	c := &compiler{byPointer: map[string]*node{}, left: maxNodes, schema: &Schema{}}
+	c := &compiler{byPointer: map[string]*node{}, left: maxNodes}
 	if err := json.Unmarshal(raw, &c.document); err != nil {
 		return nil, fmt.Errorf("it is not JSON: %w", err)
 	}
@@ -70,16 +66,20 @@ func Compile(raw json.RawMessage) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.schema.root = root
-	slices.Sort(c.schema.unchecked)
-	return c.schema, nil
+	return &Schema{root: root}, nil
+}
+
+// Check says why a schema cannot be used, as Compile does: a keyword that is wrong, one that cannot be checked, a type of no kind, or a
+// $ref that leads to nothing.
+func Check(raw json.RawMessage) error {
+	_, err := Compile(raw)
+	return err
 }
 
 type compiler struct {
 	document  any
 	byPointer map[string]*node
 	left      int
-	schema    *Schema
 }
 
 // compile makes the node of the schema at a pointer, once.

@@ -31,6 +31,9 @@ func TestValuesAreHeldToTheirSchemas(t *testing.T) {
 		"more bounds": {`{"exclusiveMinimum":0,"multipleOf":0.01}`, []string{`0.07`, `19.99`, `4.35`}, `0.001`, []string{"v: must be a multiple of 0.01"}},
 		"a length":    {`{"minLength":2,"maxLength":3}`, []string{`"üü"`, `"😀😀😀"`}, `"a"`, []string{"v: must have at least 2 characters"}},
 		"a pattern":   {`{"pattern":"^a\\d+$"}`, []string{`"a1"`}, `"b1"`, []string{`v: must match the pattern ^a\d+$`}},
+		"a pattern with code units": {
+			`{"pattern":"^[\\u00e0-\\u00FF]\\\\u0041$"}`, []string{`"é\\u0041"`}, `"éA"`, []string{`v: must match the pattern ^[\x{00e0}-\x{00FF}]\\u0041$`},
+		},
 		"elements": {
 			`{"items":{"type":"string"},"minItems":1,"maxItems":2,"uniqueItems":true}`,
 			[]string{`["a"]`, `["a","b"]`},
@@ -187,18 +190,39 @@ func TestAHostileSchemaCostsNoMoreThanTheBudget(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotCheckedIsTold(t *testing.T) {
+func TestWhatCannotBeCheckedIsRefused(t *testing.T) {
 	t.Parallel()
-	s, err := Compile(json.RawMessage(`{"properties":{"a":{"pattern":"^(?!x)"}},"patternProperties":{"(?=y)":{}},"additionalProperties":false,
-		"unevaluatedProperties":false,"$dynamicRef":"#x"}`))
-	if err != nil {
-		t.Fatal(err)
+	const pattern = ": it must be a regular expression of RE2, else it cannot be checked: no look-around, no back-references, no repetition above 1000"
+	for schema, want := range map[string]string{
+		`{"properties":{"a":{"pattern":"^(?!evil)"}}}`:       "at #/properties/a/pattern" + pattern,
+		`{"items":{"pattern":"("}}`:                          "at #/items/pattern" + pattern,
+		`{"pattern":"\\ud83d"}`:                              "at #/pattern" + pattern,
+		`{"pattern":"^a{1,2000}$"}`:                          "at #/pattern" + pattern,
+		`{"$ref":"#/$defs/a","$defs":{"a":{"pattern":"("}}}`: "at #/$defs/a/pattern" + pattern,
+		`{"patternProperties":{"(?=y)":{}}}`:                 "at #/patternProperties" + pattern,
+		`{"pattern":"` + strings.Repeat("a", 5000) + `"}`:    "at #/pattern: it must be at most 4096 bytes long",
+		`{"unevaluatedProperties":false}`:                    "at #/unevaluatedProperties: this keyword cannot be checked: use additionalProperties",
+		`{"unevaluatedItems":{"type":"string"}}`:             "at #/unevaluatedItems: this keyword cannot be checked: use items",
+		`{"allOf":[{"$dynamicRef":"#x"}]}`:                   "at #/allOf/0/$dynamicRef: this keyword cannot be checked: use $ref",
+		`{"$recursiveRef":"#"}`:                              "at #/$recursiveRef: this keyword cannot be checked: use $ref",
+		`{"dependencies":{"a":["b"]}}`:                       "at #/dependencies: this keyword cannot be checked: use dependentRequired or dependentSchemas",
+	} {
+		if err := Check(json.RawMessage(schema)); err == nil || err.Error() != want {
+			t.Errorf("%.60s: %v, want %s", schema, err, want)
+		}
 	}
-	want := []string{"#/$dynamicRef", "#/patternProperties", "#/properties/a/pattern", "#/unevaluatedProperties"}
-	if diff := cmp.Diff(want, s.Unchecked()); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-	if err := s.Validate(json.RawMessage(`{"a":"x","y":1}`), "v"); err != nil {
-		t.Errorf("what cannot be checked holds values back: %v", err)
+}
+
+func TestWhatHoldsNothingBackIsTaken(t *testing.T) {
+	t.Parallel()
+	for _, schema := range []string{
+		`{"format":"email","title":"t","description":"d","examples":[1],"default":1,"x-own":{"pattern":"("}}`,
+		`{"unevaluatedProperties":true,"unevaluatedItems":{}}`,
+		`{"properties":{"dependencies":{"type":"string"},"pattern":{"const":"("}}}`,
+		`{"$defs":{"unused":{"pattern":"("}}}`,
+	} {
+		if err := Check(json.RawMessage(schema)); err != nil {
+			t.Errorf("%s: %v", schema, err)
+		}
 	}
 }

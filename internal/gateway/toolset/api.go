@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -54,7 +55,7 @@ func newAPI(b *Backend, set *table.Toolset, o Options) (*api, error) {
 func (a *api) tools(context.Context) ([]*tool, error) {
 	if a.credential != nil {
 		if err := a.credential.Apply(http.Header{}); err != nil {
-			return nil, a.failure(classCredential, false, "the gateway's credential cannot be read", err)
+			return nil, a.unreadable(err)
 		}
 	}
 	a.mu.Lock()
@@ -82,6 +83,16 @@ func (a *api) tools(context.Context) ([]*tool, error) {
 	return a.loaded, nil
 }
 
+// unreadable is the failure of a call for want of a credential. What is wrong with its content is told to whoever runs the gateway, in
+// words that hold nothing of it.
+func (a *api) unreadable(err error) *backend.Error {
+	failure := a.failure(classCredential, false, "the gateway's credential cannot be read", err)
+	if unfit, ok := errors.AsType[*credential.UnfitError](err); ok {
+		failure.Told = unfit.Told()
+	}
+	return failure
+}
+
 // add offers an operation, unless its schemas cannot be used.
 func (a *api) add(operation *table.HTTPTool) {
 	t, err := newTool(operation.Definition)
@@ -99,9 +110,6 @@ func (a *api) add(operation *table.HTTPTool) {
 	}
 	t.http = operation
 	a.loaded = append(a.loaded, t)
-	for _, s := range t.unchecked() {
-		a.log.Info("a keyword of a tool's schema is not checked", "tool", t.name, "at", s)
-	}
 }
 
 // read returns the tools of a file. The caller holds the lock.

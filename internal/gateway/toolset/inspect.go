@@ -34,9 +34,6 @@ func (d *database) inspect(ctx context.Context) (*plan, error) {
 	if err == nil {
 		err = simple(ctx, c, "ROLLBACK")
 	}
-	if err == nil {
-		err = c.Deallocate(ctx, checkName)
-	}
 	if err != nil {
 		d.pool.drop(ctx, c)
 		return nil, d.unfit(ctx, err)
@@ -49,6 +46,53 @@ func (d *database) inspect(ctx context.Context) (*plan, error) {
 type statementError struct{ why string }
 
 func (e *statementError) Error() string { return e.why }
+
+// possible are the first words of statements that have a plan, so that all of them is known before anybody calls them.
+var possible = []string{"SELECT", "VALUES", "TABLE", "WITH", "INSERT", "UPDATE", "DELETE", "MERGE"}
+
+var errImpossible = &statementError{"the statement cannot be a tool: possible are SELECT (without INTO), VALUES, TABLE, WITH, INSERT, UPDATE, " +
+	"DELETE and MERGE"}
+
+// keyword is the first word of a statement, in upper case, behind white space, comments and parentheses; empty if there is none.
+func keyword(sql string) string {
+	for {
+		sql = strings.TrimLeft(sql, " \t\r\n\f\v(")
+		switch {
+		case strings.HasPrefix(sql, "--"):
+			end := strings.IndexAny(sql, "\r\n")
+			if end < 0 {
+				return ""
+			}
+			sql = sql[end:]
+		case strings.HasPrefix(sql, "/*"):
+			sql = afterComment(sql)
+		default:
+			end := strings.IndexFunc(sql, func(r rune) bool { return (r|0x20) < 'a' || (r|0x20) > 'z' })
+			if end < 0 {
+				end = len(sql)
+			}
+			return strings.ToUpper(sql[:end])
+		}
+	}
+}
+
+// afterComment is what follows a comment, which may hold others.
+func afterComment(sql string) string {
+	for depth, i := 0, 0; i+1 < len(sql); i++ {
+		switch sql[i : i+2] {
+		case "/*":
+			depth++
+			i++
+		case "*/":
+			depth--
+			i++
+		}
+		if depth == 0 {
+			return sql[i+1:]
+		}
+	}
+	return ""
+}
 
 func (d *database) unfit(ctx context.Context, err error) error {
 	if wrong, ok := err.(*statementError); ok { //nolint:errorlint // nobody wraps it
@@ -97,6 +141,9 @@ func (d *database) prepare(ctx context.Context, c *connection) (*plan, error) {
 	if got, want := len(described.ParamOIDs), len(types); got != want {
 		return nil, &statementError{fmt.Sprintf("the statement has %d parameters, and the tool has %d", got, want)}
 	}
+	if !slices.Contains(possible, keyword(d.config.Statement)) {
+		return nil, errImpossible
+	}
 	names := map[string]bool{}
 	for _, field := range described.Fields {
 		if names[field.Name] {
@@ -104,7 +151,7 @@ func (d *database) prepare(ctx context.Context, c *connection) (*plan, error) {
 		}
 		names[field.Name] = true
 	}
-	if err := d.explainPlan(ctx, c, len(types)); err != nil {
+	if err := d.explainPlan(ctx, c, len(types), len(described.Fields)); err != nil {
 		return nil, err
 	}
 	return &plan{params: slices.Clone(described.ParamOIDs)}, nil
@@ -112,7 +159,7 @@ func (d *database) prepare(ctx context.Context, c *connection) (*plan, error) {
 
 // explainPlan has the server plan the statement for any arguments, which also looks at privileges. A plan that writes does not fit a
 // tool that may not.
-func (d *database) explainPlan(ctx context.Context, c *connection, params int) error {
+func (d *database) explainPlan(ctx context.Context, c *connection, params, columns int) error {
 	major, _, _ := strings.Cut(c.ParameterStatus("server_version"), ".")
 	if n, err := strconv.Atoi(major); err == nil && n < 12 {
 		return nil // it cannot be told to plan for any arguments
@@ -125,14 +172,18 @@ func (d *database) explainPlan(ctx context.Context, c *connection, params int) e
 	if err != nil {
 		return err
 	}
+	var explained []byte
 	for _, r := range results {
 		for _, row := range r.Rows {
-			for _, node := range []string{"ModifyTable", "LockRows"} {
-				if !d.config.Write && bytes.Contains(row[0], []byte(`"Node Type": "`+node+`"`)) {
-					return &statementError{"the statement writes or locks rows, and the tool is read-only"}
-				}
-			}
+			explained = append(explained, row[0]...)
 		}
+	}
+	has := func(node string) bool { return bytes.Contains(explained, []byte(`"Node Type": "`+node)) }
+	switch {
+	case !has(""), columns == 0 && !has("ModifyTable"): // it has no plan, or is SELECT INTO, which makes a table
+		return errImpossible
+	case !d.config.Write && (has(`ModifyTable"`) || has(`LockRows"`)):
+		return &statementError{"the statement writes or locks rows, and the tool is read-only"}
 	}
 	return nil
 }

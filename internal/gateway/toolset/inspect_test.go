@@ -65,6 +65,10 @@ func TestAWrongStatementIsToldBeforeItIsCalled(t *testing.T) {
 			r.statement("WITH w AS (DELETE FROM " + r.name + ".a RETURNING n) SELECT n FROM w"), classStatement,
 			"the statement writes or locks rows, and the tool is read-only",
 		},
+		"an unreadable password": {
+			with(func(p *table.PostgresTool) { p.PasswordFile = r.path("data") }), classCredential,
+			"the password file cannot be read",
+		},
 		"a database of no kind": {
 			with(func(p *table.PostgresTool) { p.Database = "none" }), classServerError,
 			"SQLSTATE 3D000: the database does not exist",

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
@@ -25,10 +27,12 @@ import (
 const (
 	// maxConnections is how many connections one tool has in one gateway: PostgreSQL allows 100 for everybody.
 	maxConnections = 4
-	// connectionIdle and connectionAge are when a connection is not used again. After the latter the password has been read anew
-	// and the name resolved anew.
-	connectionIdle = 5 * time.Minute
+	// connectionIdle is when a connection that nobody uses is closed, connectionAge when one is not used again: the next has read the
+	// password anew and resolved the name anew.
+	connectionIdle = time.Minute
 	connectionAge  = 30 * time.Minute
+	// resetTime bounds the reset of a connection that is given back.
+	resetTime = 2 * time.Second
 	// cancelGrace is how long a server may take to end a statement that is given up.
 	cancelGrace = 2 * time.Second
 	maxPassword = 4 << 10
@@ -39,6 +43,7 @@ type connection struct {
 	*pgconn.PgConn
 
 	born, used time.Time
+	expiry     *time.Timer // while it is idle
 }
 
 // pool hands out connections, made when they are needed.
@@ -91,6 +96,7 @@ func (p *pool) take(ctx context.Context) *connection {
 		last := len(p.idle) - 1
 		c := p.idle[last]
 		p.idle = p.idle[:last]
+		c.expiry.Stop()
 		if time.Since(c.used) < connectionIdle && time.Since(c.born) < connectionAge && !c.IsClosed() {
 			return c
 		}
@@ -99,9 +105,18 @@ func (p *pool) take(ctx context.Context) *connection {
 	return nil
 }
 
-// put takes a connection back.
+// put takes a connection back, without anything of the session that a statement may have left: settings, a role, prepared statements,
+// temporary tables, advisory locks. What cannot be rid of that is closed.
 func (p *pool) put(ctx context.Context, c *connection) {
 	defer func() { <-p.slots }()
+	if c.TxStatus() == 'I' {
+		resetting, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
+		defer cancel()
+		if err := simple(resetting, c, "DISCARD ALL"); err != nil { // by itself: it is refused in a transaction
+			hangUp(ctx, c)
+			return
+		}
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.used = time.Now()
@@ -110,6 +125,19 @@ func (p *pool) put(ctx context.Context, c *connection) {
 		return
 	}
 	p.idle = append(p.idle, c)
+	c.expiry = time.AfterFunc(connectionIdle, func() { p.expire(ctx, c) })
+}
+
+// expire closes a connection that has been idle for long enough. One that was used meanwhile has another timer.
+func (p *pool) expire(ctx context.Context, c *connection) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.idle, c)
+	if i < 0 || time.Since(c.used) < connectionIdle {
+		return
+	}
+	p.idle = slices.Delete(p.idle, i, i+1)
+	hangUp(ctx, c)
 }
 
 // drop closes a connection that must not be used again.
@@ -132,6 +160,7 @@ func (p *pool) close(ctx context.Context) {
 	p.mu.Lock()
 	p.closed = true
 	for _, c := range p.idle {
+		c.expiry.Stop()
 		hangUp(ctx, c)
 	}
 	p.idle = nil
@@ -195,10 +224,18 @@ func (p *pool) password() (string, error) {
 		return "", errors.Join(errPassword, err)
 	}
 	password := strings.TrimRight(string(content), "\r\n")
-	if password == "" || len(password) > maxPassword {
-		return "", errors.Join(errPassword, errors.New("it is empty, or longer than "+strconv.Itoa(maxPassword)+" bytes"))
+	unfit := &credential.UnfitError{What: "password", File: p.config.PasswordFile}
+	switch {
+	case password == "":
+		unfit.Why = "is empty"
+	case len(password) > maxPassword:
+		unfit.Why = "is longer than " + strconv.Itoa(maxPassword) + " bytes"
+	case strings.ContainsFunc(password, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }):
+		unfit.Why = "has a line feed or another control character inside"
+	default:
+		return password, nil
 	}
-	return password, nil
+	return "", errors.Join(errPassword, unfit)
 }
 
 func (p *pool) tlsConfig() (*tls.Config, error) {
@@ -233,7 +270,11 @@ func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
 	_, isTLS := errors.AsType[*tls.CertificateVerificationError](err)
 	switch {
 	case errors.Is(err, errPassword):
-		return p.failure(classCredential, false, errPassword.Error(), err)
+		failure := p.failure(classCredential, false, errPassword.Error(), err)
+		if unfit, ok := errors.AsType[*credential.UnfitError](err); ok {
+			failure.Told = unfit.Told()
+		}
+		return failure
 	case fromServer && strings.HasPrefix(state, "28"):
 		return p.failure(classUnauthorized, false, explain(err), err)
 	case fromServer:

@@ -26,7 +26,7 @@ func (a *api) call(ctx context.Context, t *tool, args arguments) (*result, error
 	}
 	hide, err := a.authenticate(request.Header)
 	if err != nil {
-		return nil, a.failure(classCredential, false, "the gateway's credential cannot be read", err)
+		return nil, a.unreadable(err)
 	}
 	response, err := a.client.Do(request)
 	if err != nil {

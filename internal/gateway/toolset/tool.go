@@ -3,7 +3,6 @@ package toolset
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/schema"
@@ -146,13 +145,4 @@ func (r *result) encode() json.RawMessage {
 		out = append(out, `,"isError":true`...)
 	}
 	return append(out, '}')
-}
-
-// unchecked are the keywords of the schemas that are not checked.
-func (t *tool) unchecked() []string {
-	out := t.input.Unchecked()
-	if t.output != nil {
-		out = append(slices.Clip(out), t.output.Unchecked()...)
-	}
-	return out
 }

@@ -1,0 +1,113 @@
+package route
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+)
+
+func TestAnAgentsOwnEndpointIsToldByEveryWayToWriteIt(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		endpoint, publicURL string
+		want                bool
+	}{
+		"the name":                           {"http://research-gateway:8080/mcp", "", true},
+		"with its namespace":                 {"http://research-gateway.team:8080/mcp", "", true},
+		"as a Service":                       {"https://research-gateway.team.svc/mcp", "", true},
+		"in full":                            {"http://research-gateway.team.svc.cluster.local:8080/mcp", "", true},
+		"in full, with the dot of the root":  {"http://research-gateway.team.svc.cluster.local.:8080/mcp", "", true},
+		"in other letters":                   {"http://RESEARCH-gateway.Team.SVC:8080/mcp", "", true},
+		"another agent's":                    {"http://support-gateway.team.svc:8080/mcp", "", false},
+		"that of another namespace":          {"http://research-gateway.other.svc:8080/mcp", "", false},
+		"a name that begins so":              {"http://research-gateway.team.svc.example.com/mcp", "", false},
+		"the public address":                 {"https://mcp.example.com/research", "https://mcp.example.com/research", true},
+		"the public address, in other words": {"https://MCP.example.com.:443/x/../research/", "https://mcp.example.com/research", true},
+		"below the public address":           {"https://mcp.example.com/research/mcp", "https://mcp.example.com/research", true},
+		"anything at a host of its own":      {"https://mcp.example.com/any", "https://mcp.example.com", true},
+		"another path of the public host":    {"https://mcp.example.com/research-b", "https://mcp.example.com/research", false},
+		"another port of the public host":    {"https://mcp.example.com:8443/research", "https://mcp.example.com/research", false},
+		"another host":                       {"https://mcp.example.org/research", "https://mcp.example.com/research", false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := goldenInputs(t)["an-agent-is-not-granted-its-own-endpoint"]
+			in.Agent.Spec.Gateway = &mcpv1alpha1.AgentGateway{PublicURL: tt.publicURL}
+			c := compiler{Input: in}
+			if got := c.isOwnEndpoint(tt.endpoint); got != tt.want {
+				t.Errorf("%s is its own: %t, want %t", tt.endpoint, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestAudiencesOfTheKubernetesAPIAreRefused(t *testing.T) {
+	t.Parallel()
+	of := func(audiences, oidc []string) func(*mcpv1alpha1.AgentAuth) {
+		return func(auth *mcpv1alpha1.AgentAuth) {
+			auth.Audiences = audiences
+			auth.OIDC = []mcpv1alpha1.OIDCIssuer{{Issuer: "https://login.example.com", Audiences: oidc}}
+		}
+	}
+	tests := map[string]struct {
+		change func(*mcpv1alpha1.AgentAuth)
+		want   string // is named by the error; empty: there is none
+	}{
+		"the issuer of the cluster":           {of([]string{"a", "https://issuer.example.com"}, nil), "auth.audiences[1]: 'https://issuer.example.com'"},
+		"the API server":                      {of([]string{"https://kubernetes.default.svc"}, nil), "auth.audiences[0]"},
+		"the API server in the usual domain":  {of([]string{"https://kubernetes.default.svc.cluster.local"}, nil), "auth.audiences[0]"},
+		"the API server, of tokens of others": {of(nil, []string{"b", "https://kubernetes.default.svc"}), "auth.oidc[0].audiences[1]"},
+		"names of something else":             {of([]string{"research"}, []string{"https://kubernetes.default.svcs"}), ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := goldenInputs(t)["tokens-for-the-kubernetes-api-let-nobody-in"]
+			in.Issuer = "https://issuer.example.com"
+			tt.change(&in.Agent.Spec.Auth)
+			_, err := Compile(in)
+			refused, ok := errors.AsType[*InvalidError](err)
+			if tt.want == "" && err != nil || tt.want != "" && (!ok || !strings.HasPrefix(refused.Message, tt.want)) {
+				t.Errorf("error %v, want one about %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestNothingIsMountedAnewWhenAToolIsRefusedForAWhile(t *testing.T) {
+	t.Parallel()
+	const name = "credentials-are-files-and-one-secret-is-mounted-once"
+	in := goldenInputs(t)[name]
+	before, err := Compile(in)
+	if err != nil || len(before.Mounts) == 0 {
+		t.Fatalf("%d mounts, error %v", len(before.Mounts), err)
+	}
+	for _, tool := range in.Tools {
+		for i := range tool.Status.Conditions {
+			if c := &tool.Status.Conditions[i]; c.Type == mcpv1alpha1.ConditionAccepted {
+				c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonInvalid, "its Secret is gone"
+			}
+		}
+	}
+	after, err := Compile(in)
+	if err != nil || len(after.Verdicts) <= len(before.Verdicts) {
+		t.Fatalf("verdicts %v, error %v", after.Verdicts, err)
+	}
+	if diff := cmp.Diff(before.Mounts, after.Mounts); diff != "" {
+		t.Errorf("mounts (-accepted +refused)\n%s", diff)
+	}
+}
+
+func TestWhatGatewaysSayOfADefinitionIsToldInTheAuthorsWords(t *testing.T) {
+	t.Parallel()
+	got := Plain("the table is refused: http[0].path: must begin with '/'; http[0].header[1]: must not be Cookie; http[0].definition.name: is empty")
+	if want := "http.path: must begin with '/'; http.headers[1]: must not be Cookie; name: is empty"; got != want {
+		t.Errorf("%s\nwant: %s", got, want)
+	}
+}

@@ -4,7 +4,8 @@ package v1alpha1
 // to act.
 const (
 	// ConditionAccepted says whether the specification is usable and every reference in it exists. All kinds have it.
-	// Reasons: Valid (True), Invalid (False), Unknown (Unknown: something could not be read, and is tried again).
+	// Reasons: Valid (True), Invalid (False), Unknown (Unknown: something could not be read, and is tried
+	// again); of an MCPTool also SecretNotAllowed (False).
 	ConditionAccepted = "Accepted"
 
 	// ConditionApplied says whether the child objects are as the specification asks. All kinds have it, an MCPTool of type openapi alone.
@@ -167,6 +168,8 @@ const (
 
 // Reasons of an MCPTool's Verified and Ready.
 const (
+	// ReasonSecretNotAllowed means, of Accepted, that the Secret must not be sent to the endpoint's host (AnnotationAllowedHosts).
+	ReasonSecretNotAllowed = "SecretNotAllowed"
 	// ReasonNoAgent means that no agent is granted the tool: nobody has tried it yet.
 	ReasonNoAgent = "NoAgent"
 	// ReasonCheckFailed means that a gateway that holds the credential could not use the tool.

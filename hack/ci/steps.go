@@ -22,19 +22,19 @@ var verifySteps = []step{
 	{target: "check-tidy", what: "every module is tidy", budget: time.Minute},
 	{target: "check-tree", what: "nothing changed by that", budget: 10 * time.Second},
 	{target: "check-layout", what: "paths in the docs exist, sizes are kept", budget: 30 * time.Second},
-	{target: "lint", what: "all linters, every module", budget: 5 * time.Minute},
+	{target: "lint", what: "all linters, every module", budget: 4 * time.Minute},
 	{target: "vulncheck", what: "known vulnerabilities in reached code", budget: time.Minute, needs: []need{vulnerabilityDatabase}},
 }
 
 // testSteps are those of `make test`, the quick ones first.
 var testSteps = []step{
 	{target: "test-unit", what: "unit tests with the race detector", budget: 3 * time.Minute},
-	{target: "test-gateway", what: "the gateway between real clients and servers", budget: 2 * time.Minute},
-	{target: "conformance", what: "the official MCP suites, through the gateway", budget: 2 * time.Minute, needs: []need{linux, installedNPM}},
-	{target: "cluster-build", what: "the local cluster's binaries", budget: 570 * time.Second, needs: []need{linux, root}},
+	{target: "test-gateway", what: "the gateway between real clients and servers", budget: 90 * time.Second},
+	{target: "conformance", what: "the official MCP suites, through the gateway", budget: 90 * time.Second, needs: []need{linux, installedNPM}},
+	{target: "cluster-build", what: "the local cluster's binaries", budget: 9 * time.Minute, needs: []need{linux, root}},
 	{target: "test-cel", what: "schema rules on a real API server", budget: 90 * time.Second, needs: []need{apiServer}},
-	{target: "test-envtest", what: "controllers on a real API server", budget: 150 * time.Second, needs: []need{apiServer}},
-	{target: "test-envtest-oldest", what: "both, as the oldest supported Kubernetes", budget: 150 * time.Second, needs: []need{apiServer}},
+	{target: "test-envtest", what: "controllers on a real API server", budget: 225 * time.Second, needs: []need{apiServer}},
+	{target: "test-envtest-oldest", what: "both, as the oldest supported Kubernetes", budget: 225 * time.Second, needs: []need{apiServer}},
 	{
 		target: "images", what: "images of the operator and of real MCP servers", budget: 150 * time.Second,
 		needs: []need{linux, root, npm}, after: []string{"cluster-build"},

@@ -53,7 +53,6 @@ func sigContainer(server *sigv1alpha1.MCPServer, env Environment) corev1.Contain
 		Resources:      resources(nil),
 		ReadinessProbe: sigProbe(&corev1.Probe{ProbeHandler: corev1.ProbeHandler{TCPSocket: &corev1.TCPSocketAction{Port: intstr.FromInt32(config.Port)}}}),
 		SecurityContext: &corev1.SecurityContext{
-			Privileged:               new(false), // as in securityContext
 			AllowPrivilegeEscalation: new(false),
 			ReadOnlyRootFilesystem:   new(true),
 			RunAsNonRoot:             new(true),

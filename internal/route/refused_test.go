@@ -104,6 +104,22 @@ func TestNothingIsMountedAnewWhenAToolIsRefusedForAWhile(t *testing.T) {
 	}
 }
 
+func TestASecretThatMustNotBeSentIsNotMounted(t *testing.T) {
+	t.Parallel()
+	in := goldenInputs(t)["credentials-are-files-and-one-secret-is-mounted-once"]
+	for _, tool := range in.Tools {
+		for i := range tool.Status.Conditions {
+			if c := &tool.Status.Conditions[i]; c.Type == mcpv1alpha1.ConditionAccepted {
+				c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonSecretNotAllowed, "another host"
+			}
+		}
+	}
+	out, err := Compile(in)
+	if err != nil || len(out.Mounts) > 0 {
+		t.Errorf("mounts %v, error %v", out.Mounts, err)
+	}
+}
+
 func TestWhatGatewaysSayOfADefinitionIsToldInTheAuthorsWords(t *testing.T) {
 	t.Parallel()
 	got := Plain("the table is refused: http[0].path: must begin with '/'; http[0].header[1]: must not be Cookie; http[0].definition.name: is empty")

@@ -26,6 +26,10 @@ func (c *compiler) compileTool(g grant) (compiled, *refusal) {
 		return compiled{}, c.missing("MCPTool", g.name, tool != nil)
 	}
 	kept := compiled{tool: loneTool(tool), files: filesOf(&tool.Spec)}
+	accepted := apimeta.FindStatusCondition(tool.Status.Conditions, mcpv1alpha1.ConditionAccepted)
+	if accepted != nil && accepted.Reason == mcpv1alpha1.ReasonSecretNotAllowed {
+		kept.files = files{} // what must not be sent is not mounted either
+	}
 	if refused := judged(tool); refused != nil {
 		return kept, refused
 	}

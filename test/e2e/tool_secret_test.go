@@ -21,7 +21,7 @@ func TestSecretIsSentToTheHostsThatItAllowsAloneAndAMissingOneIsWaitedFor(t *tes
 	credential := secret("key", "token", "top-secret")
 	credential.Annotations = map[string]string{mcpv1alpha1.AnnotationAllowedHosts: "api.example.com, *.elsewhere.svc.cluster.local"}
 	f.create(credential)
-	guarded.await("may not send its Secret there", agentSoon, says[*tool]("Accepted", metav1.ConditionFalse, "Invalid", api.host))
+	guarded.await("may not send its Secret there", agentSoon, says[*tool]("Accepted", metav1.ConditionFalse, "SecretNotAllowed", api.host))
 	a.fails("find-pet", `{"petId": 1}`, "error -32602")
 	if sent := api.requests("/"); len(sent) > 0 {
 		t.Errorf("the API was asked: %+v", sent)

@@ -83,7 +83,7 @@ func (r *Reconciler) compile(content []byte, opts openapi.Options, name string) 
 }
 
 func unusable(name string, err error) error {
-	return &ValidationError{cannotUse(name) + route.Plain(err.Error())}
+	return &ValidationError{Message: cannotUse(name) + route.Plain(err.Error())}
 }
 
 func cannotUse(name string) string { return "The OpenAPI document (" + name + ") cannot be used: " }
@@ -139,7 +139,7 @@ func (s *scope) fetched(ctx context.Context) (*definitions, reconcile.Outcome, e
 		out.Message += stays
 		return nil, out, nil
 	case isUnfit:
-		return nil, out, &ValidationError{known.Problem}
+		return nil, out, &ValidationError{Message: known.Problem}
 	}
 	return nil, out, invalid("The OpenAPI document (%s) cannot be fetched: %s", name, known.Problem)
 }

@@ -3,6 +3,7 @@ package mcptool
 import (
 	"context"
 	"crypto/x509"
+	"fmt"
 	"net"
 	"net/url"
 	"strings"
@@ -123,8 +124,8 @@ func (s *scope) checkCredential(ctx context.Context, endpoint string) error {
 		return err
 	}
 	if !isAllowed(hosts, host, port) {
-		return invalid("%s must not be sent to %s: its annotation %s does not list that host",
-			ref, net.JoinHostPort(host, port), mcpv1alpha1.AnnotationAllowedHosts)
+		return &ValidationError{reason: mcpv1alpha1.ReasonSecretNotAllowed, Message: fmt.Sprintf(
+			"%s must not be sent to %s: its annotation %s does not list that host", ref, net.JoinHostPort(host, port), mcpv1alpha1.AnnotationAllowedHosts)}
 	}
 	return nil
 }

@@ -17,12 +17,18 @@ import (
 )
 
 // ValidationError says that a specification, or something it refers to, has to be corrected by its author.
-type ValidationError struct{ Message string }
+type ValidationError struct {
+	Message string
+
+	reason string // of Accepted; empty is Invalid
+}
 
 // Error returns the message.
 func (e *ValidationError) Error() string { return e.Message }
 
-func invalid(format string, args ...any) error { return &ValidationError{fmt.Sprintf(format, args...)} }
+func invalid(format string, args ...any) error {
+	return &ValidationError{Message: fmt.Sprintf(format, args...)}
+}
 
 // memory keeps what was made of objects that are watched as metadata, so that they are read only after they changed.
 type memory struct {

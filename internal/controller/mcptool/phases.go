@@ -29,7 +29,7 @@ func (s *scope) validate(ctx context.Context) reconcile.Outcome {
 	var wrong *ValidationError
 	switch {
 	case errors.As(err, &wrong):
-		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, wrong)
+		return reconcile.Invalid(cmp.Or(wrong.reason, mcpv1alpha1.ReasonInvalid), wrong)
 	case err != nil:
 		return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
 	}
@@ -51,7 +51,7 @@ func (s *scope) judge(ctx context.Context) (reconcile.Outcome, error) {
 	}
 	definition, err := route.ToolDefinition(s.tool, route.SchemaText{Text: schema})
 	if wrong, ok := errors.AsType[*route.InvalidError](err); ok {
-		return done, &ValidationError{wrong.Message}
+		return done, &ValidationError{Message: wrong.Message}
 	}
 	if err != nil {
 		return done, fmt.Errorf("compile MCPTool %s: %w", s.key(), err)

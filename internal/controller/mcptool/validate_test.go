@@ -96,12 +96,12 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 		},
 		"a credential for other hosts": {
 			changes: changes{bearer}, objects: []client.Object{makeSecret("keys", "api.example.org")},
-			want: "False/Invalid: Secret 'keys' (auth.secretRef) must not be sent to api.example.com:443: " +
+			want: "False/SecretNotAllowed: Secret 'keys' (auth.secretRef) must not be sent to api.example.com:443: " +
 				"its annotation mcp.operator/allowed-hosts does not list that host",
 		},
 		"a credential for no host": {
 			changes: changes{bearer}, objects: []client.Object{makeSecret("keys", "")},
-			want: "False/Invalid: Secret 'keys' (auth.secretRef) must not be sent to api.example.com:443: " +
+			want: "False/SecretNotAllowed: Secret 'keys' (auth.secretRef) must not be sent to api.example.com:443: " +
 				"its annotation mcp.operator/allowed-hosts does not list that host",
 		},
 		"an authority that is no certificate": {
@@ -139,7 +139,7 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 		},
 		"a document that leads a credential to where it may not be sent": {
 			changes: changes{openAPI(document), bearer}, objects: []client.Object{makeSecret("keys", "api.example.com")},
-			want: "False/Invalid: Secret 'keys' (auth.secretRef) must not be sent to pets.example.com:443: " +
+			want: "False/SecretNotAllowed: Secret 'keys' (auth.secretRef) must not be sent to pets.example.com:443: " +
 				"its annotation mcp.operator/allowed-hosts does not list that host",
 		},
 		"a document that leads a credential through the clear": {
@@ -188,7 +188,7 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 		"a document that was served before the operator started, to where a credential may not be sent any more": {
 			changes: changes{fetching, served, bearer, func(tool *mcpv1alpha1.MCPTool) { tool.Spec.Endpoint = "https://pets.example.com/v1" }},
 			objects: []client.Object{makeSecret("keys", "api.example.com")},
-			want: "False/Invalid: Secret 'keys' (auth.secretRef) must not be sent to pets.example.com:443: " +
+			want: "False/SecretNotAllowed: Secret 'keys' (auth.secretRef) must not be sent to pets.example.com:443: " +
 				"its annotation mcp.operator/allowed-hosts does not list that host",
 		},
 		"a document that was fetched and leads a credential to another host": {
@@ -262,7 +262,7 @@ func TestContentIsReadOnceForEachVersion(t *testing.T) {
 	if _, reads := w.take(); reads != nil {
 		t.Errorf("after a change of the Secret, of which the cache has the metadata, it reads %v", reads)
 	}
-	if got := conditions(w.tool())["Accepted"]; got != "False/Invalid" {
+	if got := conditions(w.tool())["Accepted"]; got != "False/SecretNotAllowed" {
 		t.Errorf("Accepted is %s", got)
 	}
 }

@@ -136,7 +136,7 @@ func TestAnHTTPToolFromItsFirstMistakeToItsLast(t *testing.T) {
 	}
 
 	f.edit(secret, "keys", func() { secret.Annotations = map[string]string{mcpv1alpha1.AnnotationAllowedHosts: "api.example.com"} })
-	f.tool("weather", "Accepted", metav1.ConditionFalse, "Invalid")
+	f.tool("weather", "Accepted", metav1.ConditionFalse, "SecretNotAllowed")
 	f.edit(secret, "keys", func() { secret.Annotations[mcpv1alpha1.AnnotationAllowedHosts] = "api.example.com, *.svc:8080" })
 	f.tool("weather", "Ready", metav1.ConditionTrue, "Available")
 

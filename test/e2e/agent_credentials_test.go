@@ -42,7 +42,7 @@ func TestRotatedCredentialIsUsedByTheNextCallsAndNoneFails(t *testing.T) {
 		}
 		return ""
 	})
-	calling.noneFailed(100)
+	calling.noneFailed(20)
 	for name := range namesOf(a.podsOf("gateway")) {
 		if !pods[name] {
 			t.Errorf("a rotated credential replaced pods of the gateway: %s is new", name)
@@ -68,6 +68,12 @@ func TestCredentialIsNowhereButInItsSecretAndAtItsEndpoint(t *testing.T) {
 	a.awaitReady("refused", "echoed")
 	wrong.await("says that it cannot log in", agentSoon, says[*tool]("Verified", metav1.ConditionFalse, "CheckFailed"))
 
+	await(t, "the network plugin lets the workload out", podStart, func() string {
+		if out, err := a.call("echoed", `{"delay": "0s"}`); err != nil {
+			return out + err.Error()
+		}
+		return ""
+	})
 	shown := map[string]string{}
 	for name, arguments := range map[string]string{
 		"refused": `{"petId": 1}`, "echoed": `{"delay": "0s"}`, "unreachable": `{"petId": 1}`, "wrong-password": `{"id": 1}`,

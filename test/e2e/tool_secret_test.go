@@ -26,13 +26,17 @@ func TestSecretIsSentToTheHostsThatItAllowsAloneAndAMissingOneIsWaitedFor(t *tes
 	if sent := api.requests("/"); len(sent) > 0 {
 		t.Errorf("the API was asked: %+v", sent)
 	}
-	for _, pod := range a.podsOf("gateway") {
-		for _, volume := range pod.Spec.Volumes {
-			if volume.Secret != nil && volume.Secret.SecretName == "key" {
-				t.Error("a Secret that may not be sent is mounted")
+	// While it was missing, it was to be mounted.
+	await(t, "a Secret that may not be sent is mounted nowhere", 2*agentSoon, func() string {
+		for _, pod := range a.podsOf("gateway") {
+			for _, volume := range pod.Spec.Volumes {
+				if volume.Secret != nil && volume.Secret.SecretName == "key" {
+					return "it is, in " + pod.Name
+				}
 			}
 		}
-	}
+		return ""
+	})
 
 	held := &corev1.Secret{}
 	f.patch("key", held, func() {

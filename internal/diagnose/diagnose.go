@@ -14,6 +14,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -296,4 +297,16 @@ func IsReady(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// OwnPods returns those of pods that the Deployment's ReplicaSets made. A label alone proves nothing: a debugging copy of a pod has it too.
+func OwnPods(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
+	var own []corev1.Pod
+	for _, pod := range pods {
+		owner := metav1.GetControllerOf(&pod)
+		if owner != nil && owner.Kind == "ReplicaSet" && owner.Name == deployment.Name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
+			own = append(own, pod)
+		}
+	}
+	return own
 }

@@ -102,8 +102,8 @@ type statuses struct{ accepted, available, ready metav1.Condition }
 
 func statusesOf(server *mcpv1alpha1.MCPServer) statuses {
 	return statuses{
-		accepted:  conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionAccepted),
-		available: conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionAvailable),
-		ready:     conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionReady),
+		accepted:  reconcile.ConditionOf(server.Status.Conditions, mcpv1alpha1.ConditionAccepted),
+		available: reconcile.ConditionOf(server.Status.Conditions, mcpv1alpha1.ConditionAvailable),
+		ready:     reconcile.ConditionOf(server.Status.Conditions, mcpv1alpha1.ConditionReady),
 	}
 }

@@ -20,7 +20,7 @@ func TestPausedIsShownWhileItIsSo(t *testing.T) {
 		if (c != nil) != paused || c != nil && c.Status != metav1.ConditionTrue {
 			t.Errorf("paused: %t, condition: %+v", paused, c)
 		}
-		if got := conditionOf(s.server.Status.Conditions, mcpv1alpha1.ConditionReady); got.Status != metav1.ConditionTrue {
+		if got := reconcile.ConditionOf(s.server.Status.Conditions, mcpv1alpha1.ConditionReady); got.Status != metav1.ConditionTrue {
 			t.Errorf("paused: %t, Ready: %+v; a pause takes nothing from what serves", paused, got)
 		}
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,6 +11,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 // scope is the state of one pass.
@@ -70,19 +70,12 @@ func copyOf(obj client.Object) client.Object {
 
 // stored returns a condition as it was read; a zero one if there was none.
 func (s *scope) stored(conditionType string) metav1.Condition {
-	return conditionOf(s.before.Status.Conditions, conditionType)
+	return reconcile.ConditionOf(s.before.Status.Conditions, conditionType)
 }
 
 // current returns a condition of this pass.
 func (s *scope) current(conditionType string) metav1.Condition {
-	return conditionOf(s.server.Status.Conditions, conditionType)
-}
-
-func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
-	if c := apimeta.FindStatusCondition(conditions, conditionType); c != nil {
-		return *c
-	}
-	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown}
+	return reconcile.ConditionOf(s.server.Status.Conditions, conditionType)
 }
 
 func (s *scope) environment() desired.Environment {
@@ -102,17 +95,9 @@ func (s *scope) isSettled() bool {
 		d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.ReadyReplicas > 0
 }
 
-// ownPods returns the pods that the Deployment's ReplicaSets made. A label alone proves nothing: a debugging copy of a pod has
-// it too.
+// ownPods returns those of the pods that the Deployment made.
 func (s *scope) ownPods() []corev1.Pod {
-	var own []corev1.Pod
-	for _, pod := range s.pods {
-		owner := metav1.GetControllerOf(&pod)
-		if owner != nil && owner.Kind == "ReplicaSet" && owner.Name == s.deployment.Name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
-			own = append(own, pod)
-		}
-	}
-	return own
+	return diagnose.OwnPods(s.deployment, s.pods)
 }
 
 // wantedReplicas is what is asked of the Deployment.

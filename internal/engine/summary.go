@@ -192,10 +192,10 @@ func (s *scope) ready(failed string) metav1.Condition {
 // phaseOf sums conditions up in one word. docs/api/mcpserver.md shows it as a table.
 func phaseOf(conditions []metav1.Condition, readyReplicas int32) mcpv1alpha1.Phase {
 	status := func(conditionType string) metav1.ConditionStatus {
-		return conditionOf(conditions, conditionType).Status
+		return reconcile.ConditionOf(conditions, conditionType).Status
 	}
-	ready := conditionOf(conditions, mcpv1alpha1.ConditionReady)
-	stuck := conditionOf(conditions, mcpv1alpha1.ConditionProgressing).Reason == mcpv1alpha1.ReasonProgressDeadlineExceeded
+	ready := reconcile.ConditionOf(conditions, mcpv1alpha1.ConditionReady)
+	stuck := reconcile.ConditionOf(conditions, mcpv1alpha1.ConditionProgressing).Reason == mcpv1alpha1.ReasonProgressDeadlineExceeded
 	switch {
 	case ready.Reason == mcpv1alpha1.ReasonScaledToZero:
 		return mcpv1alpha1.PhaseScaledToZero

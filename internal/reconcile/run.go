@@ -98,3 +98,11 @@ func timed[S any](ctx context.Context, state S, phase Phase[S], observe func(str
 	observe(phase.Name, time.Since(start))
 	return out
 }
+
+// ConditionOf returns a condition of a list; an Unknown one without a reason if it has none of that type.
+func ConditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
+	if c := apimeta.FindStatusCondition(conditions, conditionType); c != nil {
+		return *c
+	}
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown}
+}

@@ -42,7 +42,7 @@ func changes(before, after *mcpv1alpha1.MCPAgent) []event {
 	var list []event
 	name := client.ObjectKeyFromObject(after).String()
 	of := func(conditionType string) (was, is metav1.Condition) {
-		return conditionOf(before.Status.Conditions, conditionType), conditionOf(after.Status.Conditions, conditionType)
+		return reconcile.ConditionOf(before.Status.Conditions, conditionType), reconcile.ConditionOf(after.Status.Conditions, conditionType)
 	}
 	was, is := of(mcpv1alpha1.ConditionAccepted)
 	accepted := is

@@ -3,7 +3,6 @@ package mcpagent
 import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -13,6 +12,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/observer"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/diagnose"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 	"github.com/mcp-operator/mcp-operator/internal/route"
 )
 
@@ -92,19 +92,12 @@ func (s *scope) key() types.NamespacedName { return client.ObjectKeyFromObject(s
 
 // stored returns a condition as it was read; a zero one if there was none.
 func (s *scope) stored(conditionType string) metav1.Condition {
-	return conditionOf(s.stale.Status.Conditions, conditionType)
+	return reconcile.ConditionOf(s.stale.Status.Conditions, conditionType)
 }
 
 // current returns a condition of this pass.
 func (s *scope) current(conditionType string) metav1.Condition {
-	return conditionOf(s.agent.Status.Conditions, conditionType)
-}
-
-func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
-	if c := apimeta.FindStatusCondition(conditions, conditionType); c != nil {
-		return *c
-	}
-	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown}
+	return reconcile.ConditionOf(s.agent.Status.Conditions, conditionType)
 }
 
 // isSettled says whether the Deployment of the gateway is observed at this generation and no pod of an older one is left.
@@ -119,19 +112,12 @@ func (s *scope) isGatewaySettled() bool {
 		d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == d.Status.Replicas && d.Status.ReadyReplicas > 0
 }
 
-// own returns the pods that the Deployment's ReplicaSets made. A label alone proves nothing: a debugging copy of a pod has it too.
+// own returns those of the pods that the Deployment made.
 func (w *workload) own() []corev1.Pod {
 	if w.deployment == nil {
 		return nil
 	}
-	var own []corev1.Pod
-	for _, pod := range w.pods {
-		owner := metav1.GetControllerOf(&pod)
-		if owner != nil && owner.Kind == "ReplicaSet" && owner.Name == w.deployment.Name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
-			own = append(own, pod)
-		}
-	}
-	return own
+	return diagnose.OwnPods(w.deployment, w.pods)
 }
 
 // ready is how many pods are ready, wanted how many are asked for.

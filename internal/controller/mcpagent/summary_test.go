@@ -251,7 +251,7 @@ func TestForeignConditionsGoAndPausedComesAndGoes(t *testing.T) {
 	})
 	s := newScope(New(Options{}), agent, known)
 	s.summarize(&reconcile.Result{})
-	if conditionOf(s.agent.Status.Conditions, "Sunny").Reason != "" || s.current("Paused").Status != metav1.ConditionTrue {
+	if reconcile.ConditionOf(s.agent.Status.Conditions, "Sunny").Reason != "" || s.current("Paused").Status != metav1.ConditionTrue {
 		t.Errorf("conditions %+v", s.agent.Status.Conditions)
 	}
 	agent.Annotations, agent.Status = nil, s.agent.Status

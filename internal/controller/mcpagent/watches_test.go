@@ -16,6 +16,7 @@ import (
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/cluster"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 // queue is a priority queue that only remembers.
@@ -185,10 +186,11 @@ func TestNothingIsDoneBeforeTheClusterIsKnown(t *testing.T) {
 	if _, err := r.Reconcile(t.Context(), request); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.Client.Get(t.Context(), request.NamespacedName, agent); err != nil || conditionOf(agent.Status.Conditions, "Accepted").Status != "True" {
+	err := r.Client.Get(t.Context(), request.NamespacedName, agent)
+	if err != nil || reconcile.ConditionOf(agent.Status.Conditions, "Accepted").Status != "True" {
 		t.Errorf("conditions %+v, %v", agent.Status.Conditions, err)
 	}
-	if got := conditionOf(agent.Status.Conditions, "Applied"); got.Status != "Unknown" {
+	if got := reconcile.ConditionOf(agent.Status.Conditions, "Applied"); got.Status != "Unknown" {
 		t.Errorf("the addresses of the API server are not known, and Applied is %+v", got)
 	}
 }

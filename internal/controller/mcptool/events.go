@@ -31,7 +31,7 @@ func changes(before, after *mcpv1alpha1.MCPTool) []news {
 	var list []news
 	name := after.Namespace + "/" + after.Name
 	of := func(conditionType string) (was, is metav1.Condition) {
-		return conditionOf(before.Status.Conditions, conditionType), conditionOf(after.Status.Conditions, conditionType)
+		return reconcile.ConditionOf(before.Status.Conditions, conditionType), reconcile.ConditionOf(after.Status.Conditions, conditionType)
 	}
 	was, is := of(mcpv1alpha1.ConditionAccepted)
 	accepted := is

@@ -1,11 +1,11 @@
 package mcptool
 
 import (
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 	"github.com/mcp-operator/mcp-operator/internal/route"
 )
 
@@ -38,7 +38,7 @@ func (s *scope) isOpenAPI() bool { return s.tool.Spec.Type == mcpv1alpha1.ToolOp
 
 // stored returns a condition as it was read; a zero one if there was none.
 func (s *scope) stored(conditionType string) metav1.Condition {
-	return conditionOf(s.before.Status.Conditions, conditionType)
+	return reconcile.ConditionOf(s.before.Status.Conditions, conditionType)
 }
 
 // holds says whether a condition that was read is True and of the current generation.
@@ -49,16 +49,9 @@ func (s *scope) holds(conditionType string) bool {
 
 // current returns a condition of this pass. One of an older generation says nothing of this one.
 func (s *scope) current(conditionType string) metav1.Condition {
-	c := conditionOf(s.tool.Status.Conditions, conditionType)
+	c := reconcile.ConditionOf(s.tool.Status.Conditions, conditionType)
 	if c.ObservedGeneration != s.tool.Generation {
 		return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown}
 	}
 	return c
-}
-
-func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
-	if c := apimeta.FindStatusCondition(conditions, conditionType); c != nil {
-		return *c
-	}
-	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown}
 }

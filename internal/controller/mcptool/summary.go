@@ -42,7 +42,7 @@ func (s *scope) summarize() {
 	} else {
 		apimeta.RemoveStatusCondition(&status.Conditions, mcpv1alpha1.ConditionPaused)
 	}
-	status.Phase = phaseOf(conditionOf(status.Conditions, mcpv1alpha1.ConditionReady), s.current(mcpv1alpha1.ConditionVerified))
+	status.Phase = phaseOf(reconcile.ConditionOf(status.Conditions, mcpv1alpha1.ConditionReady), s.current(mcpv1alpha1.ConditionVerified))
 }
 
 func (s *scope) set(c metav1.Condition) {

@@ -15,6 +15,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/engine"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 // manyAttempts is how many failed handshakes in a row are told once more. Unlike that of the operator that this API comes from, ours
@@ -49,13 +50,13 @@ func (d Dialect) audit(server metav1.Object, operation string, values ...any) {
 // Report writes to the audit log what changed in a pass.
 func (d Dialect) Report(_ context.Context, before, after client.Object, pass engine.Pass) {
 	was, is := as(before), as(after)
-	accepted := conditionOf(is.Status.Conditions, mcpv1alpha1.ConditionAccepted)
-	if accepted.Status == metav1.ConditionFalse && accepted.Message != conditionOf(was.Status.Conditions, mcpv1alpha1.ConditionAccepted).Message {
+	accepted := reconcile.ConditionOf(is.Status.Conditions, mcpv1alpha1.ConditionAccepted)
+	if accepted.Status == metav1.ConditionFalse && accepted.Message != reconcile.ConditionOf(was.Status.Conditions, mcpv1alpha1.ConditionAccepted).Message {
 		d.audit(is, "ConfigurationRejected", "reason", accepted.Reason, "message", accepted.Message)
 	}
 	var conflict *apply.ConflictError
-	ready := conditionOf(is.Status.Conditions, mcpv1alpha1.ConditionReady)
-	if errors.As(pass.Cause, &conflict) && ready.Message != conditionOf(was.Status.Conditions, mcpv1alpha1.ConditionReady).Message {
+	ready := reconcile.ConditionOf(is.Status.Conditions, mcpv1alpha1.ConditionReady)
+	if errors.As(pass.Cause, &conflict) && ready.Message != reconcile.ConditionOf(was.Status.Conditions, mcpv1alpha1.ConditionReady).Message {
 		d.audit(is, "OwnershipViolation", "resource", conflict.Resource.String(), "resourceKind", conflict.Kind, "existingOwner", conflict.Owner)
 	}
 	policy := []any{"networkPolicy", is.Name, "hasIngressRestriction", restrictsIngress(is), "hasEgressRestriction", restrictsEgress(is)}

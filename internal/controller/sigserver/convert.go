@@ -3,13 +3,13 @@ package sigserver
 import (
 	"strings"
 
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/engine"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 // specOf returns a specification as our kind says it: what the engine looks at. What only children are made of is left to
@@ -54,7 +54,7 @@ func statusOf(server *sigv1alpha1.MCPServer) mcpv1alpha1.MCPServerStatus {
 	if told.Address != nil {
 		status.Endpoint = told.Address.URL
 	}
-	accepted, ready := conditionOf(told.Conditions, mcpv1alpha1.ConditionAccepted), conditionOf(told.Conditions, mcpv1alpha1.ConditionReady)
+	accepted, ready := reconcile.ConditionOf(told.Conditions, mcpv1alpha1.ConditionAccepted), reconcile.ConditionOf(told.Conditions, mcpv1alpha1.ConditionReady)
 	for _, c := range []metav1.Condition{accepted, ready} {
 		if c.Reason != "" {
 			status.Conditions = append(status.Conditions, c)
@@ -103,13 +103,6 @@ func verifiedBy(server *sigv1alpha1.MCPServer, ready metav1.Condition) metav1.Co
 		c.Status, c.Reason, c.ObservedGeneration = metav1.ConditionTrue, mcpv1alpha1.ReasonVerified, max(0, server.Generation-1)
 	}
 	return c
-}
-
-func conditionOf(conditions []metav1.Condition, conditionType string) metav1.Condition {
-	if c := apimeta.FindStatusCondition(conditions, conditionType); c != nil {
-		return *c
-	}
-	return metav1.Condition{Type: conditionType, Status: metav1.ConditionUnknown}
 }
 
 // infoOf returns what is known of a server; nil if that is nothing, as of one that asks for credentials.

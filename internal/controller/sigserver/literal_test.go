@@ -25,6 +25,7 @@ import (
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/engine"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 // world is a cluster in memory, and a reconciler without a prober: it shakes hands inline.
@@ -154,7 +155,7 @@ func TestEachFailedHandshakeIsCountedAndTriedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ready := conditionOf(server.Status.Conditions, "Ready")
+		ready := reconcile.ConditionOf(server.Status.Conditions, "Ready")
 		if server.Status.HandshakeRetryCount != want || ready.Reason != "MCPEndpointUnavailable" ||
 			ready.Message != "MCP endpoint is not serving a valid MCP protocol: connection refused" {
 			t.Errorf("after %d failures: %d, %s: %s", want, server.Status.HandshakeRetryCount, ready.Reason, ready.Message)
@@ -168,7 +169,7 @@ func TestEachFailedHandshakeIsCountedAndTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ready := conditionOf(server.Status.Conditions, "Ready"); ready.Status != metav1.ConditionTrue || server.Status.HandshakeRetryCount != 0 {
+	if ready := reconcile.ConditionOf(server.Status.Conditions, "Ready"); ready.Status != metav1.ConditionTrue || server.Status.HandshakeRetryCount != 0 {
 		t.Errorf("once it answers: %+v, %d failures", ready, server.Status.HandshakeRetryCount)
 	}
 }

@@ -32,11 +32,11 @@ const (
 // Write puts what the pass found into the status.
 func (Dialect) Write(obj client.Object, pass engine.Pass) {
 	server := as(obj)
-	status, stored := &server.Status, conditionOf(server.Status.Conditions, mcpv1alpha1.ConditionReady)
+	status, stored := &server.Status, reconcile.ConditionOf(server.Status.Conditions, mcpv1alpha1.ConditionReady)
 	ready := readyOf(pass, stored)
-	accepted := conditionOf(pass.Server.Status.Conditions, mcpv1alpha1.ConditionAccepted)
+	accepted := reconcile.ConditionOf(pass.Server.Status.Conditions, mcpv1alpha1.ConditionAccepted)
 	if accepted.Status == metav1.ConditionUnknown { // it could not be judged, which passes by itself: what was said stands
-		accepted = conditionOf(status.Conditions, mcpv1alpha1.ConditionAccepted)
+		accepted = reconcile.ConditionOf(status.Conditions, mcpv1alpha1.ConditionAccepted)
 	}
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 		return c.Type != mcpv1alpha1.ConditionAccepted && c.Type != mcpv1alpha1.ConditionReady
@@ -58,7 +58,7 @@ func (Dialect) Write(obj client.Object, pass engine.Pass) {
 	}
 	status.Address = addressOf(pass, ready)
 	status.ServerInfo = told(pass.Server.Status.ServerInfo)
-	verified := conditionOf(pass.Server.Status.Conditions, mcpv1alpha1.ConditionVerified)
+	verified := reconcile.ConditionOf(pass.Server.Status.Conditions, mcpv1alpha1.ConditionVerified)
 	if verified.Reason == mcpv1alpha1.ReasonAuthRequired && status.ServerInfo == nil {
 		status.ServerInfo = &sigv1alpha1.ServerInfo{}
 	}
@@ -71,7 +71,7 @@ func (Dialect) Write(obj client.Object, pass engine.Pass) {
 // addressOf returns the address of a server that answers; also of one whose new specification is refused, while the old one serves.
 func addressOf(pass engine.Pass, ready metav1.Condition) *sigv1alpha1.Address {
 	serves := ready.Status == metav1.ConditionTrue && ready.Reason == mcpv1alpha1.ReasonAvailable
-	verified := conditionOf(pass.Server.Status.Conditions, mcpv1alpha1.ConditionVerified)
+	verified := reconcile.ConditionOf(pass.Server.Status.Conditions, mcpv1alpha1.ConditionVerified)
 	url := pass.Server.Status.Endpoint
 	if url == "" || verified.Status == metav1.ConditionFalse || !serves && pass.Cause == nil {
 		return nil
@@ -83,11 +83,11 @@ func addressOf(pass engine.Pass, ready metav1.Condition) *sigv1alpha1.Address {
 // and it answered; it stays so as long as a pod serves, so that a rollout does not flicker.
 func readyOf(pass engine.Pass, stored metav1.Condition) metav1.Condition {
 	conditions := pass.Server.Status.Conditions
-	found := conditionOf(conditions, mcpv1alpha1.ConditionReady)
+	found := reconcile.ConditionOf(conditions, mcpv1alpha1.ConditionReady)
 	d := pass.Deployment
 	switch {
-	case conditionOf(conditions, mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse,
-		conditionOf(conditions, mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse:
+	case reconcile.ConditionOf(conditions, mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse,
+		reconcile.ConditionOf(conditions, mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse:
 		return found
 	case !pass.Seen:
 		return stored
@@ -104,7 +104,7 @@ func readyOf(pass engine.Pass, stored metav1.Condition) metav1.Condition {
 	case behind && !stays:
 		return is(metav1.ConditionFalse, mcpv1alpha1.ReasonDeploymentUnavailable, processingUpdate)
 	case stays, isTrue(d, appsv1.DeploymentAvailable) && d.Status.ReadyReplicas > 0:
-		return answering(found, conditionOf(conditions, mcpv1alpha1.ConditionVerified))
+		return answering(found, reconcile.ConditionOf(conditions, mcpv1alpha1.ConditionVerified))
 	}
 	return is(metav1.ConditionFalse, mcpv1alpha1.ReasonDeploymentUnavailable, whyUnavailable(pass))
 }

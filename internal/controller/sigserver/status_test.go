@@ -13,6 +13,7 @@ import (
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/engine"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 func TestReadyFollowsTheTableOfTheCompatibilityAPI(t *testing.T) {
@@ -122,7 +123,7 @@ func TestReadyFollowsTheTableOfTheCompatibilityAPI(t *testing.T) {
 			t.Parallel()
 			all := tt.found
 			for _, c := range []metav1.Condition{valid, applied, available} {
-				if conditionOf(all, c.Type).Reason == "" {
+				if reconcile.ConditionOf(all, c.Type).Reason == "" {
 					all = append(all, c)
 				}
 			}
@@ -247,7 +248,7 @@ func TestWhatAStatusStandsForIsReadAgain(t *testing.T) {
 		"paused before the last edit":          {read(withAddress, before, ready), "True Verified", "True Applied", 2},
 	} {
 		for conditionType, want := range map[string]string{"Verified": tt.verified, "Applied": tt.applied} {
-			c := conditionOf(tt.server.Status.Conditions, conditionType)
+			c := reconcile.ConditionOf(tt.server.Status.Conditions, conditionType)
 			if got := string(c.Status) + " " + c.Reason; got != want {
 				t.Errorf("%s: %s is %q, want %q", name, conditionType, got, want)
 			}

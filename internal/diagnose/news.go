@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -21,10 +22,12 @@ func News() predicate.Predicate {
 type tells struct {
 	ready, deleting bool
 	address         string
-	// known is how many containers the kubelet tells of, running how many of them run: from then on it is judged how long one is being
-	// made, or has been running without being ready.
-	known, running int
-	finding        Finding
+	// known is how many containers the kubelet tells of: from then on it is judged how long one is being made.
+	known int
+	// running names the containers that run, each with its start: from then on it is judged how long one has been running without being
+	// ready. A count would not do: a busy kubelet tells in one update that an init container ended and the next container runs.
+	running string
+	finding Finding
 }
 
 func tellsOf(pod *corev1.Pod) tells {
@@ -33,8 +36,8 @@ func tellsOf(pod *corev1.Pod) tells {
 	t := tells{ready: IsReady(pod), deleting: !pod.DeletionTimestamp.IsZero(), address: pod.Status.PodIP, finding: finding}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		t.known++
-		if status.State.Running != nil {
-			t.running++
+		if running := status.State.Running; running != nil {
+			t.running += status.Name + "@" + running.StartedAt.UTC().Format(time.RFC3339) + " "
 		}
 	}
 	return t

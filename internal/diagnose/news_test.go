@@ -31,7 +31,18 @@ func TestOnlyChangesOfPodsThatTellSomethingAreNews(t *testing.T) {
 		"its image cannot be pulled":  {makePod(), state(waiting("ErrImagePull", "not found")), true},
 		"it crashes once more":        {makePod(container(crashed(1))), makePod(container(crashed(2))), true},
 		"it starts after it was made": {state(waiting("PodInitializing", "")), state(running(0)), true},
-		"it runs, and says so again":  {state(running(time.Hour)), state(running(time.Minute)), false},
+		"it runs, and says so again":  {state(running(time.Hour)), state(running(time.Hour)), false},
+		"it was started again":        {state(running(time.Hour)), state(running(time.Minute)), true},
+		"an init container ended and the next one runs, told at once": {
+			makePod(func(pod *corev1.Pod) {
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "bridge", State: running(time.Minute)}}
+				pod.Status.ContainerStatuses[0].State = waiting("PodInitializing", "")
+			}),
+			makePod(func(pod *corev1.Pod) {
+				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "bridge", State: ended(0, "Completed")}}
+				pod.Status.ContainerStatuses[0].State = running(0)
+			}), true,
+		},
 		"the kubelet begins with it": {
 			makePod(func(pod *corev1.Pod) { pod.Status = corev1.PodStatus{} }),
 			makePod(func(pod *corev1.Pod) {

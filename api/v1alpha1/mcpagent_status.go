@@ -104,6 +104,12 @@ type EffectiveTool struct {
 	// +kubebuilder:validation:Enum=Served;Denied;Conflict;Missing;Invalid;Unavailable;Pending
 	Verdict ToolVerdict `json:"verdict,omitempty"`
 
+	// digest is the SHA-256 of the tool's definition as the gateways have it, as in status.tools of an MCPServer; absent while it is not
+	// known, and where gateways have different ones.
+	// +optional
+	// +kubebuilder:validation:MaxLength=80
+	Digest string `json:"digest,omitempty"`
+
 	// reason says why it is not served.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512

@@ -28,8 +28,10 @@ type MCPAgent struct {
 	// +required
 	Spec MCPAgentSpec `json:"spec,omitzero"`
 
-	// status is what was observed.
+	// status is what was observed. Before anything was, its observedGeneration is -1: tools that wait for an object by it, such as those that
+	// follow kstatus, then wait.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status MCPAgentStatus `json:"status,omitzero"`
 }
 

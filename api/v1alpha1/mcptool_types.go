@@ -31,8 +31,10 @@ type MCPTool struct {
 	// +required
 	Spec MCPToolSpec `json:"spec,omitzero"`
 
-	// status is what was observed.
+	// status is what was observed. Before anything was, its observedGeneration is -1: tools that wait for an object by it, such as those that
+	// follow kstatus, then wait.
 	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
 	Status MCPToolStatus `json:"status,omitzero"`
 }
 

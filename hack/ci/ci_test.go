@@ -144,7 +144,10 @@ func TestFailureOfACommandIsReported(t *testing.T) {
 
 func TestDatabaseMissing(t *testing.T) {
 	t.Parallel()
-	tests := map[string]struct{ script, want string }{
+	tests := map[string]struct {
+		script, want string
+		timeout      time.Duration // default: a minute
+	}{
 		"a clean scan means reachable":        {script: "exit 0"},
 		"findings mean reachable":             {script: "exit 3"},
 		"a broken module is left to the step": {script: "echo 'govulncheck: no go.mod file' >&2; exit 1"},
@@ -152,14 +155,20 @@ func TestDatabaseMissing(t *testing.T) {
 			script: "echo 'fetching vulnerabilities: no such host' >&2; exit 1",
 			want:   "database unreachable from this machine",
 		},
-		"silence for too long means unreachable": {script: "exec sleep 60", want: "database unreachable: no answer within 300ms"},
+		"silence for too long means unreachable": {
+			script: "exec sleep 60", timeout: 300 * time.Millisecond,
+			want: "database unreachable: no answer within 300ms",
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			if tc.timeout == 0 {
+				tc.timeout = time.Minute
+			}
 			// The warm-up call appends -h, which becomes $1: it must not hang.
 			script := `[ "$1" = -h ] && exit 0; ` + tc.script
-			if got := databaseMissing(t.Context(), 300*time.Millisecond, "sh", "-c", script, "sh"); got != tc.want {
+			if got := databaseMissing(t.Context(), tc.timeout, "sh", "-c", script, "sh"); got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})

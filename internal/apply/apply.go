@@ -132,8 +132,16 @@ func (a *Applier) asAsked(content *unstructured.Unstructured, live client.Object
 	return a.dispute(content, live)
 }
 
-// correct applies content over the live object.
+// correct applies content over the live object. What could not be written was not corrected, and is no dispute.
 func (a *Applier) correct(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, live client.Object) error {
+	err := a.overwrite(ctx, desired, content, hash, live)
+	if err != nil {
+		a.forgetCorrection(content)
+	}
+	return err
+}
+
+func (a *Applier) overwrite(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, live client.Object) error {
 	// The UID makes the API server refuse, should the object have been replaced by a foreign one meanwhile.
 	content.SetUID(live.GetUID())
 	err := a.patch(ctx, desired, content, hash, client.ForceOwnership)

@@ -13,8 +13,8 @@ import (
 // autoscaler aimed at the child, then costs one write in that time and not hundreds.
 const disputePause = 10 * time.Second
 
-// forgetCorrection bounds what is remembered.
-const forgetCorrection = time.Hour
+// correctionAge bounds what is remembered.
+const correctionAge = time.Hour
 
 // FieldConflictError says that a child was changed again, right after it was corrected.
 type FieldConflictError struct {
@@ -61,7 +61,7 @@ func (a *Applier) dispute(content *unstructured.Unstructured, live client.Object
 			After:   disputePause - now.Sub(last.at),
 		}
 	}
-	maps.DeleteFunc(a.corrected, func(_ string, c correction) bool { return now.Sub(c.at) > forgetCorrection })
+	maps.DeleteFunc(a.corrected, func(_ string, c correction) bool { return now.Sub(c.at) > correctionAge })
 	a.corrected[name] = correction{at: now}
 	return false, nil
 }
@@ -73,4 +73,11 @@ func (a *Applier) noteVersion(content *unstructured.Unstructured, written client
 	if last, known := a.corrected[nameOf(content)]; known {
 		a.corrected[nameOf(content)] = correction{at: last.at, version: written.GetResourceVersion()}
 	}
+}
+
+// forgetCorrection forgets that a child was corrected.
+func (a *Applier) forgetCorrection(content *unstructured.Unstructured) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.corrected, nameOf(content))
 }

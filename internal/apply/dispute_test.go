@@ -39,7 +39,7 @@ func TestDriftIsCorrectedAtOnceThenDisputedAndNotWhereThatIsFutile(t *testing.T)
 		step("and again", "4", false, disputePause-4*time.Second)
 		time.Sleep(disputePause) //nolint:forbidigo // virtual time
 		step("drift later", "5", false, 0)
-		time.Sleep(2 * forgetCorrection) //nolint:forbidigo // virtual time
+		time.Sleep(2 * correctionAge) //nolint:forbidigo // virtual time
 		step("drift after a long time", "6", false, 0)
 		if len(a.corrected) != 1 {
 			t.Errorf("%d corrections are remembered", len(a.corrected))

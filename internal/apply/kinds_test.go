@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -232,6 +233,20 @@ func TestOfEveryKindWhatSomebodyChangesIsPutBackAndAtRestNothingIsWritten(t *tes
 			}
 		})
 	}
+}
+
+func TestACorrectionThatCouldNotBeWrittenIsTriedAgainAndNoDispute(t *testing.T) {
+	t.Parallel()
+	w := makeWorld(t)
+	kind := otherKinds["PodDisruptionBudget"]
+	w.apply("it is not there", kind.desired(), 0, "create")
+	change(w, kind.desired(), kind.edit)
+	w.refuse = func(write) error { return apierrors.NewTooManyRequests("slow down", 1) }
+	if _, err := w.applier.Apply(t.Context(), makeOwner(), kind.desired()); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("got %v, want what the API server says", err)
+	}
+	w.refuse = nil
+	w.apply("somebody changed it, and writing failed", kind.desired(), 0, "apply, forced")
 }
 
 func TestReplicasThatAreNoLongerAskedForStayWhatTheyAre(t *testing.T) {

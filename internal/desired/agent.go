@@ -58,10 +58,7 @@ type Agent struct {
 func ForAgent(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) Agent {
 	agent = &mcpv1alpha1.MCPAgent{ObjectMeta: agent.ObjectMeta, Spec: *agent.Spec.DeepCopy()}
 	children := Agent{
-		Table: &corev1.ConfigMap{
-			ObjectMeta: agentMeta(agent, GatewayName(agent.Name), ComponentGateway),
-			Data:       map[string]string{TableKey: string(env.Table)},
-		},
+		Table:            AgentTable(agent, env.Table),
 		ServiceAccount:   serviceAccount(agent, GatewayName(agent.Name), ComponentGateway),
 		Role:             gatewayRole(agent, env),
 		RoleBinding:      gatewayRoleBinding(agent),
@@ -80,6 +77,14 @@ func ForAgent(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) Agent {
 	}
 	children.Unwanted, children.Outlived = unwanted(agent, children)
 	return children
+}
+
+// AgentTable is the ConfigMap with the routing table of an MCPAgent.
+func AgentTable(agent *mcpv1alpha1.MCPAgent, table []byte) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: agentMeta(agent, GatewayName(agent.Name), ComponentGateway),
+		Data:       map[string]string{TableKey: string(table)},
+	}
 }
 
 // Objects returns the children that there are, in the order in which they are applied.

@@ -3,6 +3,7 @@ package desired
 import (
 	"fmt"
 	"path"
+	"strconv"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -66,6 +67,7 @@ func gatewayDeployment(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) *appsv
 func gatewayTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.PodTemplateSpec {
 	name := GatewayName(agent.Name)
 	volumes, mounts := gatewayVolumes(agent, env)
+	resources := gatewayResources(agent.Spec.Gateway)
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: agentLabels(agent.Name, ComponentGateway)},
 		Spec: corev1.PodSpec{
@@ -74,7 +76,7 @@ func gatewayTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.P
 			DeprecatedServiceAccount:      name,
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
-			TerminationGracePeriodSeconds: new(defaultGraceSeconds),
+			TerminationGracePeriodSeconds: new(gatewayGraceSeconds),
 			TopologySpreadConstraints:     spread(agent.Name),
 			SecurityContext: &corev1.PodSecurityContext{
 				RunAsNonRoot: new(true), RunAsUser: new(gatewayUser), RunAsGroup: new(gatewayUser), FSGroup: new(gatewayUser),
@@ -84,11 +86,12 @@ func gatewayTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.P
 				Name:    GatewayContainerName,
 				Image:   env.GatewayImage,
 				Command: gatewayCommand(agent),
+				Env:     gatewayEnv(resources),
 				Ports: []corev1.ContainerPort{
 					{Name: portName, ContainerPort: GatewayPort, Protocol: corev1.ProtocolTCP},
 					{Name: gatewayHealthName, ContainerPort: GatewayHealthPort, Protocol: corev1.ProtocolTCP},
 				},
-				Resources:       gatewayResources(agent.Spec.Gateway),
+				Resources:       resources,
 				VolumeMounts:    mounts,
 				ReadinessProbe:  gatewayProbe("/readyz", 2),
 				LivenessProbe:   gatewayProbe("/livez", 10),
@@ -97,6 +100,20 @@ func gatewayTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.P
 			Volumes: volumes,
 		},
 	}
+}
+
+// gatewayGraceSeconds is what --drain-delay and --drain-timeout add up to, and 10 s to end sessions at backends: a call of 30 s that runs
+// when a rollout begins is answered.
+const gatewayGraceSeconds = int64(45)
+
+// gatewayEnv has the garbage collector work harder near the limit rather than let the kernel end the process: what a gateway holds at
+// most is bounded, what waits to be collected is not.
+func gatewayEnv(resources corev1.ResourceRequirements) []corev1.EnvVar {
+	limit := resources.Limits.Memory().Value()
+	if limit == 0 {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: strconv.FormatInt(limit/10*9, 10)}}
 }
 
 // gatewayCommand drains, and closes sessions at their backends, within the grace period.
@@ -110,7 +127,7 @@ func gatewayCommand(agent *mcpv1alpha1.MCPAgent) []string {
 		"--definitions-cache=" + definitionsPath,
 		fmt.Sprintf("--listen=:%d", GatewayPort),
 		fmt.Sprintf("--health-listen=:%d", GatewayHealthPort),
-		"--drain-delay=3s", "--drain-timeout=15s",
+		"--drain-delay=3s", "--drain-timeout=30s",
 	}
 	if agent.Spec.Gateway != nil && agent.Spec.Gateway.TLS != nil {
 		command = append(command,
@@ -179,6 +196,29 @@ func gatewayVolumes(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) (volumes 
 		add(mountVolumeName(m), m.folder(), source, true)
 	}
 	return volumes, mounts
+}
+
+// MountsOf are the Mounts of a gateway's Deployment as it is in the cluster. What of its volumes is none of them is left out.
+func MountsOf(gateway *appsv1.Deployment) []Mount {
+	var mounts []Mount
+	for i := range gateway.Spec.Template.Spec.Volumes {
+		volume := &gateway.Spec.Template.Spec.Volumes[i]
+		m, items := Mount{}, []corev1.KeyToPath(nil)
+		switch {
+		case volume.Secret != nil:
+			m, items = Mount{Kind: MountSecret, Name: volume.Secret.SecretName}, volume.Secret.Items
+		case volume.ConfigMap != nil:
+			m, items = Mount{Kind: MountConfigMap, Name: volume.ConfigMap.Name}, volume.ConfigMap.Items
+		}
+		if m.Name == "" || volume.Name != mountVolumeName(m) {
+			continue
+		}
+		for _, item := range items {
+			m.Keys = append(m.Keys, item.Key)
+		}
+		mounts = append(mounts, m)
+	}
+	return mounts
 }
 
 func item(key, file string) corev1.KeyToPath { return corev1.KeyToPath{Key: key, Path: file} }

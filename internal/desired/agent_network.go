@@ -112,6 +112,17 @@ func serversPolicy(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) *networkin
 	}
 }
 
+// LetIn are the names of the servers that such a policy is about.
+func LetIn(policy *networkingv1.NetworkPolicy) []string {
+	var servers []string
+	for _, expression := range policy.Spec.PodSelector.MatchExpressions {
+		if expression.Key == LabelServer && expression.Operator == metav1.LabelSelectorOpIn {
+			servers = append(servers, expression.Values...)
+		}
+	}
+	return servers
+}
+
 // runtimePolicy lets nobody in, and out to the agent's endpoint alone, unless more is asked for: not even to DNS.
 func runtimePolicy(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) *networkingv1.NetworkPolicy {
 	policy := &networkingv1.NetworkPolicy{

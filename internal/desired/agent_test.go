@@ -234,7 +234,7 @@ func TestPodsOfAnAgentAreReplacedForTheseReasonsAlone(t *testing.T) {
 func TestTheRevisionOfAnAgentsGatewayIsTheSameInEveryBuild(t *testing.T) {
 	t.Parallel()
 	got := AgentGatewayRevision(agentNamed("demo"), AgentEnvironment{})
-	if want := "5165d603abaed80d00050fdc1eb9ff8f"; got != want {
+	if want := "c5c3b650fb784b7bd420f2ecc6218fa8"; got != want {
 		t.Errorf("the revision of a known agent is %s, was %s: every gateway gets the image of the operator that brings this change", got, want)
 	}
 }
@@ -358,3 +358,22 @@ func TestTheInternetHasNoPrivateAddresses(t *testing.T) {
 }
 
 var _ client.Object = Object(nil)
+
+func TestWhatAGatewayMountsAndWhereItIsLetInIsReadBack(t *testing.T) {
+	t.Parallel()
+	env := AgentEnvironment{
+		Mounts: []Mount{
+			{MountConfigMap, "ca", []string{"ca.crt"}}, {MountSecret, "same", []string{"password", "token"}}, {MountConfigMap, "same", []string{"k"}},
+		},
+		Reach: Reach{Servers: []string{"web", "files"}, Closed: []string{"files", "web"}},
+	}
+	children := ForAgent(agentNamed("a", func(agent *mcpv1alpha1.MCPAgent) {
+		agent.Spec.Gateway = &mcpv1alpha1.AgentGateway{TLS: &mcpv1alpha1.GatewayTLS{SecretName: "certificate"}}
+	}), env)
+	if diff := cmp.Diff(env.Mounts, MountsOf(children.Deployment)); diff != "" {
+		t.Errorf("mounts (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(env.Reach.Closed, LetIn(children.ServersPolicy)); diff != "" {
+		t.Errorf("servers (-want +got)\n%s", diff)
+	}
+}

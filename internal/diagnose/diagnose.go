@@ -37,9 +37,6 @@ const (
 	// A pod whose containers are not made for mountGrace may wait for a volume; its events tell.
 	mountGrace = 15 * time.Second
 
-	// A pod's events are asked for at most once in eventsInterval.
-	eventsInterval = time.Minute
-
 	// A container that was started again less than restartGrace ago is still told by how it ended before.
 	restartGrace = time.Minute
 )
@@ -70,14 +67,15 @@ func (s Subject) unready() string {
 }
 
 // Workload looks for what is wrong, in the pods first, which it sorts: they know more than the Deployment. events is where the events
-// of a pod that waits for a volume are listed.
-func (s Subject) Workload(ctx context.Context, events client.Reader, deployment *appsv1.Deployment, pods []corev1.Pod) Finding {
+// of a pod that waits for a volume are listed, one pod's in a look, and memory what they said before.
+func (s Subject) Workload(ctx context.Context, events client.Reader, memory *Memory, deployment *appsv1.Deployment, pods []corev1.Pod) Finding {
+	waiting := mounts{events: events, memory: memory}
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	var later time.Duration
 	for i := range pods {
 		d := s.Pod(&pods[i], time.Now())
 		if d.Reason == mcpv1alpha1.ReasonMountFailed {
-			d = explainMount(ctx, events, &pods[i], d)
+			d = waiting.explain(ctx, &pods[i], d)
 		}
 		if d.Reason != "" {
 			return d
@@ -220,7 +218,8 @@ func (s Subject) waiting(pod *corev1.Pod, status corev1.ContainerStatus, now tim
 	case WaitingCreateContainerConfigError, "CreateContainerError", "RunContainerError":
 		return s.config(waiting.Message, told)
 	}
-	if waiting.Reason != "ContainerCreating" {
+	// In a pod with init containers the kubelet says PodInitializing of all containers, also before the first is created.
+	if waiting.Reason != "ContainerCreating" && (waiting.Reason != "PodInitializing" || !isUnbegun(pod)) {
 		return Finding{} // an init container is at work, or a kubelet's word that we do not know
 	}
 	started := pod.CreationTimestamp.Time
@@ -231,6 +230,14 @@ func (s Subject) waiting(pod *corev1.Pod, status corev1.ContainerStatus, now tim
 		return Finding{After: mountGrace - age}
 	}
 	return told(mcpv1alpha1.ReasonMountFailed, "Container has not been created (%s)", waiting.Reason)
+}
+
+// isUnbegun says whether no init container of a pod that has some was started yet.
+func isUnbegun(pod *corev1.Pod) bool {
+	statuses := pod.Status.InitContainerStatuses
+	return len(statuses) > 0 && !slices.ContainsFunc(statuses, func(status corev1.ContainerStatus) bool {
+		return status.State.Waiting == nil || status.State.Waiting.Reason != "PodInitializing" || status.LastTerminationState.Terminated != nil
+	})
 }
 
 // config tells the two mistakes about users apart from others; the kubelet has no reasons for them.
@@ -256,32 +263,6 @@ func (s Subject) end(status corev1.ContainerStatus, ended *corev1.ContainerState
 		why = ": " + strings.Map(printable, ended.Message)
 	}
 	return told(mcpv1alpha1.ReasonCrashLooping, "Container crashing: exit code %d, restarts: %d%s", ended.ExitCode, status.RestartCount, why)
-}
-
-// explainMount asks the pod's events what it waits for: nothing else knows. Without such an event it is only slow.
-func explainMount(ctx context.Context, events client.Reader, pod *corev1.Pod, d Finding) Finding {
-	list := &corev1.EventList{}
-	err := events.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(100),
-		client.MatchingFields{"involvedObject.uid": string(pod.UID), "type": corev1.EventTypeWarning})
-	if err != nil {
-		return Finding{After: eventsInterval}
-	}
-	var newest *corev1.Event
-	for i := range list.Items {
-		event := &list.Items[i]
-		if event.Reason != "FailedMount" && event.Reason != "FailedAttachVolume" && event.Reason != "FailedCreatePodSandBox" {
-			continue
-		}
-		if newest == nil || newest.LastTimestamp.Before(&event.LastTimestamp) {
-			newest = event
-		}
-	}
-	if newest == nil {
-		return Finding{After: eventsInterval}
-	}
-	d.Message = fmt.Sprintf("%s: %s (pod: %s)", newest.Reason, newest.Message, pod.Name)
-	d.After = eventsInterval
-	return d
 }
 
 // IsOver says whether a pod is being deleted, or has ended for good, such as an evicted one. Neither tells of the server.

@@ -203,6 +203,10 @@ func TestInitContainersAreDiagnosedFirst(t *testing.T) {
 			ended(0, "Completed"), ended(4, "Error"),
 			Finding{Reason: "CrashLooping", Message: "Container crashing: exit code 4, restarts: 0 (pod: demo-1)"},
 		},
+		"one that is not even made, of a pod an hour old, waits for a volume": {
+			waiting("PodInitializing", ""), waiting("PodInitializing", ""),
+			Finding{Reason: "MountFailed", Message: "Container has not been created (PodInitializing) (pod: demo-1)"},
+		},
 		"one that runs for long is progress, and no server that does not listen": {
 			running(time.Hour), running(time.Second), Finding{After: 9 * time.Second},
 		},

@@ -1,12 +1,17 @@
 package diagnose
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
@@ -41,9 +46,103 @@ func TestAStuckMountIsToldByTheNewestEventOfThePod(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if diff := cmp.Diff(tt.want, explainMount(t.Context(), lists{events: tt.events, err: tt.err}, makePod(), stuck)); diff != "" {
-				t.Errorf("finding (-want +got)\n%s", diff)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				looking := mounts{events: &lists{events: tt.events, err: tt.err}, memory: &Memory{}}
+				if diff := cmp.Diff(tt.want, looking.explain(t.Context(), makePod(), stuck)); diff != "" {
+					t.Errorf("finding (-want +got)\n%s", diff)
+				}
+			})
 		})
 	}
+}
+
+// stuckPods returns pods whose containers have been made for an hour.
+func stuckPods(n int) []corev1.Pod {
+	var list []corev1.Pod
+	for i := range n {
+		list = append(list, *makePod(func(pod *corev1.Pod) {
+			pod.Name, pod.UID = fmt.Sprintf("demo-%d", i), types.UID(fmt.Sprintf("uid-%d", i))
+			pod.CreationTimestamp.Time = time.Now().Add(-time.Hour)
+			pod.Status.ContainerStatuses[0].State = waiting("ContainerCreating", "")
+		}))
+	}
+	return list
+}
+
+func TestALookAsksForTheEventsOfOnePodAndOfEachOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events, memory := &lists{}, &Memory{}
+		look := func(what string, pods []corev1.Pod, want Finding, asked ...string) {
+			t.Helper()
+			events.asked = nil
+			got := Subject{}.Workload(t.Context(), events, memory, makeDeployment(), pods)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: finding (-want +got)\n%s", what, diff)
+			}
+			if diff := cmp.Diff(asked, events.asked); diff != "" {
+				t.Errorf("%s: pods whose events were listed (-want +got)\n%s", what, diff)
+			}
+		}
+		pods := stuckPods(3)
+		later := func(d time.Duration) Finding { return Finding{After: d} }
+		look("the first look", pods, later(10*time.Second), "uid-0")
+		look("another at once", pods, later(10*time.Second), "uid-1")
+		look("a third at once", pods, later(time.Minute), "uid-2")
+		for range 5 {
+			look("whatever else wakes the object", pods, later(time.Minute))
+		}
+		events.events = []corev1.Event{{Reason: "FailedMount", Message: "no volume"}}
+		<-time.After(59 * time.Second)
+		look("before the minute is over", pods, later(time.Second))
+		<-time.After(time.Second)
+		stuck := Finding{Reason: "MountFailed", Message: "FailedMount: no volume (pod: demo-0)", After: time.Minute}
+		look("once it is", pods, stuck, "uid-0")
+		stuck.After -= 30 * time.Second
+		<-time.After(30 * time.Second)
+		look("what was heard is told without asking", pods, stuck)
+		events.err = errors.New("forbidden")
+		<-time.After(31 * time.Second)
+		look("events that may not be listed", pods[:1], later(time.Minute), "uid-0")
+		look("they are not asked for again at once", pods[:1], later(time.Minute))
+	})
+}
+
+func TestPodsThatAreGoneAreNotRemembered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := &Memory{}
+		for _, pod := range stuckPods(50) {
+			Subject{}.Workload(t.Context(), &lists{}, memory, makeDeployment(), []corev1.Pod{pod})
+		}
+		if n := len(memory.pods); n != 50 {
+			t.Fatalf("%d pods are remembered, want 50", n)
+		}
+		<-time.After(time.Minute)
+		other := stuckPods(51)[50:]
+		Subject{}.Workload(t.Context(), &lists{}, memory, makeDeployment(), other)
+		if _, kept := memory.pods["uid-50"]; len(memory.pods) != 1 || !kept {
+			t.Errorf("remembered are %v, want the one that was asked about in the last minute", memory.pods)
+		}
+	})
+}
+
+// lists is a client whose lists of events are as given, or fail with err. It notes the pods that it is asked about.
+type lists struct {
+	client.Client
+
+	events []corev1.Event
+	err    error
+	asked  []string
+}
+
+func (c *lists) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	asked := client.ListOptions{}
+	asked.ApplyOptions(opts)
+	pod, _ := asked.FieldSelector.RequiresExactMatch("involvedObject.uid")
+	c.asked = append(c.asked, pod)
+	if events, ok := list.(*corev1.EventList); ok {
+		events.Items = c.events
+	}
+	return c.err
 }

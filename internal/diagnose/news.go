@@ -22,6 +22,7 @@ func News() predicate.Predicate {
 type tells struct {
 	ready, deleting bool
 	address         string
+	phase           corev1.PodPhase // a pod that a kubelet does not admit fails without a word of its containers
 	// known is how many containers the kubelet tells of: from then on it is judged how long one is being made.
 	known int
 	// running names the containers that run, each with its start: from then on it is judged how long one has been running without being
@@ -33,7 +34,7 @@ type tells struct {
 func tellsOf(pod *corev1.Pod) tells {
 	finding := Subject{}.Pod(pod, pod.CreationTimestamp.Time)
 	finding.After = 0
-	t := tells{ready: IsReady(pod), deleting: !pod.DeletionTimestamp.IsZero(), address: pod.Status.PodIP, finding: finding}
+	t := tells{ready: IsReady(pod), deleting: !pod.DeletionTimestamp.IsZero(), address: pod.Status.PodIP, phase: pod.Status.Phase, finding: finding}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		t.known++
 		if running := status.State.Running; running != nil {

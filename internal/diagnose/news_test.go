@@ -28,6 +28,7 @@ func TestOnlyChangesOfPodsThatTellSomethingAreNews(t *testing.T) {
 		"it is no longer ready":       {makePod(ready), makePod(), true},
 		"it is being deleted":         {makePod(), makePod(func(pod *corev1.Pod) { pod.DeletionTimestamp = new(ago(0)) }), true},
 		"it gets an address":          {makePod(func(pod *corev1.Pod) { pod.Status.PodIP = "" }), makePod(), true},
+		"its kubelet refuses it":      {makePod(), makePod(func(pod *corev1.Pod) { pod.Status.Phase = corev1.PodFailed }), true},
 		"its image cannot be pulled":  {makePod(), state(waiting("ErrImagePull", "not found")), true},
 		"it crashes once more":        {makePod(container(crashed(1))), makePod(container(crashed(2))), true},
 		"it starts after it was made": {state(waiting("PodInitializing", "")), state(running(0)), true},

@@ -1,13 +1,11 @@
 package diagnose
 
 import (
-	"context"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/mcp-operator/mcp-operator/internal/desired"
 )
@@ -72,19 +70,4 @@ func waiting(reason, message string) corev1.ContainerState {
 
 func ended(exitCode int32, reason string) corev1.ContainerState {
 	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason}}
-}
-
-// lists is a client whose lists of events are as given, or fail with err.
-type lists struct {
-	client.Client
-
-	events []corev1.Event
-	err    error
-}
-
-func (c lists) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
-	if events, ok := list.(*corev1.EventList); ok {
-		events.Items = c.events
-	}
-	return c.err
 }

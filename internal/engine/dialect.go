@@ -5,6 +5,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -48,6 +49,9 @@ type Translator interface {
 	// Read returns an object as our kind: its metadata, what of the specification the engine looks at (replicas, port, path, TLS),
 	// and the conditions and the server's information that its status stands for.
 	Read(obj client.Object) *mcpv1alpha1.MCPServer
+
+	// Conditions returns those that an object's own status has: what Read makes of them may be more.
+	Conditions(obj client.Object) []metav1.Condition
 
 	// References lists every mention of a ConfigMap or Secret that the pods read, in the order of the specification.
 	References(obj client.Object) []Reference

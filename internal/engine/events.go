@@ -26,7 +26,7 @@ type Event struct{ Type, Reason, Action, Note string }
 // report tells of what changed in this pass, after the status says so too: events, metrics, log.
 func (s *scope) report(ctx context.Context, result reconcile.Result, pass Pass) {
 	stale, object := s.kind().Read(s.stale), s.kind().Read(s.object)
-	recordConditions(s.kind().Name(), object)
+	recordConditions(s.kind().Name(), client.ObjectKeyFromObject(s.object), s.kind().Conditions(s.object))
 	recordFailure(object, result, s.failedPhase(result))
 	logger := log.FromContext(ctx)
 	for _, e := range append(changes(stale, object, s.capabilityChange), s.kind().Events(s.stale, s.object)...) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
@@ -78,13 +79,12 @@ var recorded = struct {
 	series map[types.NamespacedName]map[string][][]string
 }{series: map[types.NamespacedName]map[string][][]string{}}
 
-// recordConditions replaces a server's series; one that stays is never absent.
-func recordConditions(api string, server *mcpv1alpha1.MCPServer) {
-	key := types.NamespacedName{Namespace: server.Namespace, Name: server.Name}
+// recordConditions replaces a server's series by those of the conditions that its status has; one that stays is never absent.
+func recordConditions(api string, key types.NamespacedName, conditions []metav1.Condition) {
 	recorded.Lock()
 	defer recorded.Unlock()
 	var is [][]string
-	for _, c := range server.Status.Conditions {
+	for _, c := range conditions {
 		labels := []string{c.Type, string(c.Status), c.Reason, key.Name, key.Namespace}
 		conditionInfo.WithLabelValues(labels...).Set(1)
 		is = append(is, labels)
@@ -119,9 +119,13 @@ func recordFailure(server *mcpv1alpha1.MCPServer, result reconcile.Result, faile
 	}
 }
 
-// recordHandshake counts one handshake by its result: success, failure, or auth_skip for a server that asks for a token.
-func recordHandshake(key types.NamespacedName, took time.Duration, result *mcp.Result, err error) {
-	outcome := "success"
+// recordHandshake counts one handshake by its result: success, failure, or auth_skip for a server that asks for a token. That a server
+// answers as it did counts as that answer did.
+func recordHandshake(handshake Handshake, took time.Duration, result *mcp.Result, err error) {
+	key, outcome := handshake.Server.Key, "success"
+	if result == nil {
+		result = handshake.Last
+	}
 	switch {
 	case err != nil:
 		outcome = "failure"

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"errors"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,29 +13,46 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/probe"
 )
 
-// conditionSeries returns the series of mcpserver_condition_info of a server, as "type status reason".
-func conditionSeries(t *testing.T, name string) map[string]bool {
+// metricsOf returns the gauges or counters of a family that are about a server of the namespace team, by their labels.
+func metricsOf(t *testing.T, family, name string, labels ...string) map[string]float64 {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
 	if err != nil {
 		t.Fatal(err)
 	}
-	series := map[string]bool{}
-	for _, family := range families {
-		if family.GetName() != "mcpserver_condition_info" {
+	found := map[string]float64{}
+	for _, f := range families {
+		if f.GetName() != family {
 			continue
 		}
-		for _, metric := range family.GetMetric() {
-			labels := map[string]string{}
+		for _, metric := range f.GetMetric() {
+			of := map[string]string{}
 			for _, label := range metric.GetLabel() {
-				labels[label.GetName()] = label.GetValue()
+				of[label.GetName()] = label.GetValue()
 			}
-			if labels["name"] == name && labels["namespace"] == "team" {
-				series[labels["type"]+" "+labels["status"]+" "+labels["reason"]] = metric.GetGauge().GetValue() == 1
+			if of["name"] != name || of["namespace"] != "team" {
+				continue
 			}
+			var values []string
+			for _, label := range labels {
+				values = append(values, of[label])
+			}
+			found[strings.Join(values, " ")] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
 		}
+	}
+	return found
+}
+
+// conditionSeries returns the series of mcpserver_condition_info of a server, as "type status reason".
+func conditionSeries(t *testing.T, name string) map[string]bool {
+	t.Helper()
+	series := map[string]bool{}
+	for labels, value := range metricsOf(t, "mcpserver_condition_info", name, "type", "status", "reason") {
+		series[labels] = value == 1
 	}
 	return series
 }
@@ -40,12 +60,11 @@ func conditionSeries(t *testing.T, name string) map[string]bool {
 func TestASeriesOfAConditionThatStaysIsNeverAbsentAndOneThatChangedGoes(t *testing.T) {
 	t.Parallel()
 	const name = "measured"
-	with := func(conditions ...metav1.Condition) *mcpv1alpha1.MCPServer {
-		return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Name, server.Status.Conditions = name, conditions })
-	}
-	step := func(what string, server *mcpv1alpha1.MCPServer, want ...string) {
+	with := func(conditions ...metav1.Condition) []metav1.Condition { return conditions }
+	key := types.NamespacedName{Namespace: "team", Name: name}
+	step := func(what string, conditions []metav1.Condition, want ...string) {
 		t.Helper()
-		recordConditions("mcpserver", server)
+		recordConditions("mcpserver", key, conditions)
 		wanted := map[string]bool{}
 		for _, series := range want {
 			wanted[series] = true
@@ -62,23 +81,23 @@ func TestASeriesOfAConditionThatStaysIsNeverAbsentAndOneThatChangedGoes(t *testi
 		t.Error("the series of a condition that stayed was deleted and created again: a scrape in between misses it")
 	}
 	step("another status", with(accepted, crashing), "Accepted True Valid", "Available False CrashLooping")
-	recordConditions("mcpserver", with(accepted, crashing)) // a status write whose reply was lost is recorded once, as it then is
+	recordConditions("mcpserver", key, with(accepted, crashing)) // a status write whose reply was lost is recorded once, as it then is
 	step("another reason", with(accepted, stopped), "Accepted True Valid", "Available False ScaledToZero")
 	step("a condition goes", with(accepted), "Accepted True Valid")
-	deleteMetrics("mcpserver", types.NamespacedName{Namespace: "team", Name: name})
+	deleteMetrics("mcpserver", key)
 	step("the server is gone", with())
 }
 
 func TestWhatAnAPITellsGoesWithItsControllerAndTheRestStays(t *testing.T) {
 	t.Parallel()
-	with := func(name string, conditions ...metav1.Condition) *mcpv1alpha1.MCPServer {
-		return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Name, server.Status.Conditions = name, conditions })
+	record := func(api, name string, conditions ...metav1.Condition) {
+		recordConditions(api, types.NamespacedName{Namespace: "team", Name: name}, conditions)
 	}
-	recordConditions("leaving", with("left", accepted))
-	recordConditions("leaving", with("shared", accepted, starting))
-	recordConditions("staying", with("shared", accepted))
+	record("leaving", "left", accepted)
+	record("leaving", "shared", accepted, starting)
+	record("staying", "shared", accepted)
 	for _, name := range []string{"left", "shared"} {
-		recordSkip(with(name))
+		recordSkip(makeServer(func(server *mcpv1alpha1.MCPServer) { server.Name = name }))
 	}
 	deleteAllMetrics("leaving")
 	if diff := cmp.Diff(map[string]bool{}, conditionSeries(t, "left")); diff != "" {
@@ -94,6 +113,34 @@ func TestWhatAnAPITellsGoesWithItsControllerAndTheRestStays(t *testing.T) {
 		t.Error("counters go with the last of the two, and not before")
 	}
 	deleteAllMetrics("staying")
+}
+
+func TestAHandshakeCountsByWhatTheServerAnsweredAndOneThatAsksWhetherItStillDoesAsThatAnswer(t *testing.T) {
+	t.Parallel()
+	asks, speaks := &mcp.Result{AuthRequired: true}, &mcp.Result{ProtocolVersion: "2025-11-25"}
+	for name, tt := range map[string]struct {
+		last, result *mcp.Result
+		err          error
+		want         string
+	}{
+		"a first answer":                           {nil, speaks, nil, "success"},
+		"a first demand for credentials":           {nil, asks, nil, "auth_skip"},
+		"no answer":                                {nil, nil, errors.New("refused"), "failure"},
+		"it answers as before":                     {speaks, nil, nil, "success"},
+		"it asks for credentials as before":        {asks, nil, nil, "auth_skip"},
+		"it asks for credentials now":              {speaks, asks, nil, "auth_skip"},
+		"it asks for credentials no more":          {asks, speaks, nil, "success"},
+		"it asked for credentials, and is silent":  {asks, nil, errors.New("refused"), "failure"},
+		"it answered, and a check finds it silent": {speaks, nil, errors.New("refused"), "failure"},
+	} {
+		key := types.NamespacedName{Namespace: "team", Name: strings.ReplaceAll(name, " ", "-")}
+		recordHandshake(Handshake{Server: probe.Server{Key: key}, Last: tt.last}, time.Second, tt.result, tt.err)
+		got := metricsOf(t, "mcpserver_handshake_total", key.Name, "result")
+		if diff := cmp.Diff(map[string]float64{tt.want: 1}, got); diff != "" {
+			t.Errorf("%s: counted (-want +got)\n%s", name, diff)
+		}
+		deleteMetrics("mcpserver", key)
+	}
 }
 
 func TestAPassThatAsksNothingIsCountedAsOneThatSkipsTheHandshake(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -32,6 +33,11 @@ func (native) NewList() client.ObjectList { return &mcpv1alpha1.MCPServerList{} 
 func (native) Read(obj client.Object) *mcpv1alpha1.MCPServer {
 	server, _ := obj.(*mcpv1alpha1.MCPServer)
 	return server
+}
+
+// Conditions returns those of the object.
+func (n native) Conditions(obj client.Object) []metav1.Condition {
+	return n.Read(obj).Status.Conditions
 }
 
 // ServiceName is the name of the Service.

@@ -90,38 +90,51 @@ func (s *scope) applyDeployment(ctx context.Context) reconcile.Outcome {
 	return s.wrote("Deployment", err)
 }
 
-// removeUnused deletes the ConfigMap of an inline configuration that is gone, once no pod can mount it any more.
-func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
-	referred := slices.Contains(namesOf(s.kind().References(s.object), "ConfigMap"), desired.ConfigMapName(s.server.Name))
-	if s.children.ConfigMap != nil || referred || !s.isSettled() && s.wantedReplicas() > 0 {
-		return s.wrote("ConfigMap", nil)
-	}
-	unused := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
-		Name: desired.ConfigMapName(s.server.Name), Namespace: s.server.Namespace,
-	}}
-	return s.wrote("ConfigMap", s.applier.Remove(ctx, s.object, unused))
-}
-
 // applyService applies the Service and, where there are sessions, the headless one by which gateways find the pod that a session lives on.
 func (s *scope) applyService(ctx context.Context) reconcile.Outcome {
 	_, err := s.applier.Apply(ctx, s.object, s.children.Service)
-	if err == nil {
-		err = s.applyPodsService(ctx)
+	if err == nil && s.children.Pods != nil {
+		_, err = s.applier.Apply(ctx, s.object, s.children.Pods)
 	}
 	out := s.wrote("Service", err)
 	s.applied = out.IsDone()
 	return out
 }
 
-func (s *scope) applyPodsService(ctx context.Context) error {
-	if pods := s.children.Pods; pods != nil {
-		_, err := s.applier.Apply(ctx, s.object, pods)
-		return err
+// removeUnused deletes children that are not asked for any more. That one cannot be deleted takes nothing from a server that works.
+func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
+	var failed error
+	for _, unused := range s.unused() {
+		if err := s.applier.Remove(ctx, s.object, unused); err != nil && failed == nil {
+			failed = err
+		}
 	}
-	return s.applier.Remove(ctx, s.object, &corev1.Service{ObjectMeta: metav1.ObjectMeta{
-		Name: desired.PodsServiceName(s.server.Name), Namespace: s.server.Namespace,
-	}})
+	if failed != nil {
+		return reconcile.Leftover(mcpv1alpha1.ReasonApplied, allApplied, fmt.Errorf("what is not needed any more could not be removed: %w", failed))
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonApplied, allApplied)
 }
+
+// unused names the children that may go: the headless Service where there are no sessions, and the ConfigMap of an inline configuration
+// that is gone, once no pod can mount it any more.
+func (s *scope) unused() []client.Object {
+	var list []client.Object
+	if s.children.Pods == nil {
+		list = append(list, &corev1.Service{ObjectMeta: metav1.ObjectMeta{
+			Name: desired.PodsServiceName(s.server.Name), Namespace: s.server.Namespace,
+		}})
+	}
+	referred := slices.Contains(namesOf(s.kind().References(s.object), "ConfigMap"), desired.ConfigMapName(s.server.Name))
+	if s.children.ConfigMap == nil && !referred && (s.isSettled() || s.wantedReplicas() == 0) {
+		list = append(list, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+			Name: desired.ConfigMapName(s.server.Name), Namespace: s.server.Namespace,
+		}})
+	}
+	return list
+}
+
+// allApplied is the message of Applied when nothing is wrong.
+const allApplied = "All child objects are up to date"
 
 // wrote notes whether a child could be written.
 func (s *scope) wrote(kind string, err error) reconcile.Outcome {
@@ -136,7 +149,7 @@ func applied(kind string, err error) reconcile.Outcome {
 	if err != nil {
 		return apply.Outcome(FailedToReconcile+kind, err)
 	}
-	return reconcile.Done(mcpv1alpha1.ReasonApplied, "All child objects are up to date")
+	return reconcile.Done(mcpv1alpha1.ReasonApplied, allApplied)
 }
 
 // observePods says whether a pod is ready, and if none is, why.
@@ -152,7 +165,7 @@ func (s *scope) observePods(ctx context.Context) reconcile.Outcome {
 		return reconcile.Wait(mcpv1alpha1.ReasonInitializing, "Waiting for the Deployment to be created", 0)
 	}
 	status.Replicas = s.deployment.Status.Replicas
-	s.diagnosis = diagnose.Subject{}.Workload(ctx, s.APIReader, s.deployment, s.pods)
+	s.diagnosis = diagnose.Subject{}.Workload(ctx, s.APIReader, &s.mounts, s.deployment, s.pods)
 	wanted := replicasOf(s.deployment)
 	switch {
 	case wanted == 0:

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -11,11 +12,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
@@ -223,6 +227,68 @@ func TestTheConfigMapOfARemovedConfigurationGoesWhenNoPodCanMountIt(t *testing.T
 			err := s.Get(t.Context(), client.ObjectKeyFromObject(config), configMap(""))
 			if stays := err == nil; stays != tt.stays || !stays && !apierrors.IsNotFound(err) {
 				t.Errorf("the ConfigMap stays: %t, want %t (%v)", stays, tt.stays, err)
+			}
+		})
+	}
+}
+
+func TestACleanUpThatFailsTakesNothingFromAServerThatWorksAndIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	resource := schema.GroupResource{Resource: "objects"}
+	forbidden := apierrors.NewForbidden(resource, "x", errors.New("no right to delete"))
+	tests := map[string]struct {
+		refused client.Object
+		err     error
+		stays   string // of the two that are not needed, what could not be removed
+		told    string // in Applied, beside that all children are there
+	}{
+		"the ConfigMap": {
+			refused: &corev1.ConfigMap{}, err: forbidden, stays: "demo-config",
+			told: "; what is not needed any more could not be removed: delete ConfigMap team/demo-config: " + forbidden.Error(),
+		},
+		"the headless Service": {
+			refused: &corev1.Service{}, err: forbidden, stays: desired.PodsServiceName("demo"),
+			told: "; what is not needed any more could not be removed: delete Service team/" + desired.PodsServiceName("demo") + ": " + forbidden.Error(),
+		},
+		"what passes by itself is not told": {
+			refused: &corev1.ConfigMap{}, err: apierrors.NewConflict(resource, "x", errors.New("changed")), stays: "demo-config",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := makeScope(makeDeployment(), []metav1.Condition{accepted, allThere, available, verified}, []metav1.Condition{accepted, available, verified})
+			config := configMap("demo-config")
+			pods := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: desired.PodsServiceName("demo"), Namespace: "team"}}
+			config.OwnerReferences, pods.OwnerReferences = makeDeployment().OwnerReferences, makeDeployment().OwnerReferences
+			s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(config, pods).WithInterceptorFuncs(interceptor.Funcs{
+				Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
+					if reflect.TypeOf(obj) == reflect.TypeOf(tt.refused) {
+						return tt.err
+					}
+					return c.Delete(ctx, obj, opts...)
+				},
+			}).Build()
+			s.applier = apply.New(s.Client, s.Client, apply.FieldManager)
+			phases := []reconcile.Phase[*scope]{{Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).removeUnused}}
+			result := reconcile.Run(t.Context(), s, s.server, phases, reconcile.Options{})
+			s.summarize(result)
+			if !errors.Is(result.Err, tt.err) {
+				t.Errorf("it is not tried again: the error is %v", result.Err)
+			}
+			if diff := cmp.Diff(allThere.Message+tt.told, s.current(mcpv1alpha1.ConditionApplied).Message); diff != "" {
+				t.Errorf("Applied (-want +got)\n%s", diff)
+			}
+			for _, conditionType := range []string{mcpv1alpha1.ConditionApplied, mcpv1alpha1.ConditionReady} {
+				if c := s.current(conditionType); c.Status != metav1.ConditionTrue || c.ObservedGeneration != s.server.Generation {
+					t.Errorf("%s is %+v", conditionType, c)
+				}
+			}
+			for _, obj := range []client.Object{config, pods} {
+				err := s.Get(t.Context(), client.ObjectKeyFromObject(obj), obj)
+				if stays := err == nil; stays != (obj.GetName() == tt.stays) {
+					t.Errorf("%s is there: %t (%v)", obj.GetName(), stays, err)
+				}
 			}
 		})
 	}

@@ -26,6 +26,7 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
@@ -77,6 +78,7 @@ type Reconciler struct {
 	once     sync.Once
 	applier  *apply.Applier
 	refs     *references
+	mounts   diagnose.Memory
 	prober   *probe.Scheduler
 }
 
@@ -97,6 +99,9 @@ type Settings struct {
 
 	// Workers is how many objects are reconciled at once. Default: 16.
 	Workers int
+
+	// ProbeInterval is the time between two probes of a healthy server. Default: 45 s.
+	ProbeInterval time.Duration
 
 	// ProbeTransport says how to reach pods from where the operator runs; nil dials pod addresses directly.
 	ProbeTransport func(server probe.Server, pod *probe.Pod) *http.Transport

@@ -168,7 +168,7 @@ func (s *scope) ready(failed string) metav1.Condition {
 	case accepted.Status == metav1.ConditionFalse:
 		c.Reason, c.Message = mcpv1alpha1.ReasonConfigurationInvalid, "Configuration must be fixed: "+accepted.Message
 	case applied.Status == metav1.ConditionFalse:
-		c.Reason = cmp.Or(reasonOfPhase[failed], s.stored(mcpv1alpha1.ConditionReady).Reason, mcpv1alpha1.ReasonDeploymentUnavailable)
+		c.Reason = cmp.Or(reasonOfPhase[failed], s.storedReason(), mcpv1alpha1.ReasonDeploymentUnavailable)
 		c.Message = applied.Message
 	case available.Reason == mcpv1alpha1.ReasonScaledToZero:
 		c.Reason, c.Message = mcpv1alpha1.ReasonScaledToZero, available.Message
@@ -187,6 +187,17 @@ func (s *scope) ready(failed string) metav1.Condition {
 		c.Message = fmt.Sprintf("MCP server is ready (%d of %d instances healthy)", s.server.Status.ReadyReplicas, s.wantedReplicas())
 	}
 	return c
+}
+
+// storedReason is the reason of Ready before, if it was about a child: it stands in a pass that wrote none. Empty if there is none.
+func (s *scope) storedReason() string {
+	was := s.stored(mcpv1alpha1.ConditionReady).Reason
+	for _, reason := range reasonOfPhase {
+		if was == reason {
+			return was
+		}
+	}
+	return ""
 }
 
 // phaseOf sums conditions up in one word. docs/api/mcpserver.md shows it as a table.

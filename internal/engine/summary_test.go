@@ -117,6 +117,10 @@ func TestReadyAndThePhaseAreDerivedFromTheOtherConditions(t *testing.T) {
 			conditions: conditions{accepted, conflict, starting, noPod}, stored: "ServiceUnavailable", noPods: true,
 			want: ready(metav1.ConditionFalse, "ServiceUnavailable", "it is somebody else's"), phase: "Failed",
 		},
+		"paused after a child could not be applied to a server that worked: a False Ready is never Available": {
+			conditions: conditions{accepted, conflict, available, verified}, stored: "Available",
+			want: ready(metav1.ConditionFalse, "DeploymentUnavailable", "it is somebody else's"), phase: "Degraded",
+		},
 		"scaled to zero": {
 			conditions: conditions{accepted, allThere, stopped, noPod}, noPods: true,
 			want: ready(metav1.ConditionFalse, "ScaledToZero", "The server is scaled to 0 replicas"), phase: "ScaledToZero",

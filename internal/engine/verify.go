@@ -198,7 +198,7 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 	if trusted.config != nil {
 		target.Transport.TLSClientConfig = trusted.config
 	}
-	handshake, began := probe.Attempt{Server: s.probed(nil, trusted), URL: target.URL, Full: true}, time.Now()
+	handshake, began := probe.Attempt{Server: s.probed(nil, trusted), URL: target.URL}, time.Now()
 	s.kind().Starting(handshake)
 	result, err := s.handshaker().Probe(ctx, target)
 	s.ended(handshake, time.Since(began), result, err)

@@ -52,7 +52,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	}
 	woken := make(chan event.TypedGenericEvent[types.NamespacedName], 1024)
 	r.prober = probe.New(probe.Options{
-		Client: r.handshaker(), Transport: r.probeTransport(), Starting: r.kind().Starting, Ended: r.ended,
+		Client: r.handshaker(), Transport: r.probeTransport(), Starting: r.kind().Starting, Ended: r.ended, Interval: r.settings.ProbeInterval,
 		Notify: func(ctx context.Context, key types.NamespacedName) {
 			select {
 			case woken <- event.TypedGenericEvent[types.NamespacedName]{Object: key}:
@@ -152,7 +152,7 @@ func (r *Reconciler) byReference(index string) handler.EventHandler {
 
 // ended counts a handshake, and tells the API of it.
 func (r *Reconciler) ended(handshake Handshake, took time.Duration, result *mcp.Result, err error) {
-	recordHandshake(handshake.Server.Key, took, result, err)
+	recordHandshake(handshake, took, result, err)
 	r.kind().Ended(handshake, took, result, err)
 }
 

@@ -98,6 +98,8 @@ func flagSet(name string, o *Options) *flag.FlagSet {
 	flags.TextVar(&o.LogLevel, "log-level", slog.LevelInfo, "`level` of the log: debug, info, warn or error")
 	l := &o.Limits
 	flags.IntVar(&l.Body, "max-body-bytes", 4<<20, "`bytes` of the largest request")
+	flags.IntVar(&l.Bodies, "max-bodies-bytes", 16<<20, "`bytes` of request bodies of one caller in memory at once")
+	flags.IntVar(&l.TotalBodies, "max-total-bodies-bytes", 64<<20, "`bytes` of request bodies of all callers in memory at once")
 	flags.IntVar(&l.Depth, "max-json-depth", 64, "deepest `nesting` of a request's JSON")
 	flags.IntVar(&l.Calls, "max-calls", 100, "`number` of requests of one caller at once")
 	flags.IntVar(&l.Streams, "max-streams", 50, "`number` of event streams of one caller")
@@ -111,7 +113,7 @@ func flagSet(name string, o *Options) *flag.FlagSet {
 	flags.DurationVar(&l.StreamAge, "max-stream-age", time.Hour, "`time` after which an event stream is ended, for its client to open another")
 	flags.DurationVar(&l.KeepAlive, "keep-alive", 20*time.Second, "`pause` after which a comment is sent on a silent event stream")
 	flags.DurationVar(&l.Write, "write-timeout", 30*time.Second, "`time` that a client may stop reading")
-	flags.DurationVar(&l.SessionIdle, "session-idle", 30*time.Minute, "`time` after which an unused session is closed at its backends")
+	flags.DurationVar(&l.SessionIdle, "session-idle", 30*time.Minute, "`time` after which an unused session is forgotten; any replica can go on with it still")
 	flags.DurationVar(&l.SessionAge, "session-age", 7*24*time.Hour, "`time` that a session id is valid")
 	return flags
 }
@@ -246,6 +248,8 @@ func (o *Options) validate() []error {
 		value int
 	}{
 		{"max-body-bytes", l.Body},
+		{"max-bodies-bytes", l.Bodies},
+		{"max-total-bodies-bytes", l.TotalBodies},
 		{"max-json-depth", l.Depth},
 		{"max-calls", l.Calls},
 		{"max-streams", l.Streams},

@@ -19,6 +19,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/seal"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/source"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
@@ -36,17 +37,19 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	watch := telemetry.New(telemetry.Options{Logger: logger, Audit: os.Stdout, Version: version.String()})
+	faults := panics.New(logger, watch.Panicked)
 	listener, err := listen(ctx, o, logger)
 	if err != nil {
 		return err
 	}
 	f := front.New(front.Options{
-		Logger: logger, Telemetry: watch, Sealer: sealer, Limits: o.Limits, Version: version.String(), LoopbackOnly: isLoopback(listener.Addr()),
+		Logger: logger, Panics: faults, Telemetry: watch, Sealer: sealer, Limits: o.Limits, Version: version.String(),
+		LoopbackOnly: isLoopback(listener.Addr()),
 	})
 	// What serves outlives ctx by the time of draining.
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	g := &gateway{options: o, logger: logger, front: f, telemetry: watch, failed: make(chan error, 2)}
+	g := &gateway{options: o, logger: logger, front: f, panics: faults, telemetry: watch, failed: make(chan error, 2)}
 	defer g.close(serving)
 	if err := g.serveHealth(ctx); err != nil {
 		return err
@@ -54,7 +57,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := g.start(serving); err != nil {
 		return err
 	}
-	server := newServer(g.turnAway(f), logger)
+	server := newServer(contained(g.turnAway(f), faults), logger)
 	go f.Serve(serving)
 	go func() { g.fail(server.Serve(listener)) }()
 	logger.Info("serving", "version", version.String(), "address", listener.Addr().String(), "health", o.HealthListen)
@@ -71,6 +74,7 @@ type gateway struct {
 	options   Options
 	logger    *slog.Logger
 	front     *front.Front
+	panics    *panics.Recorder
 	telemetry *telemetry.Telemetry
 	// failed gets what the process cannot go on after.
 	failed chan error
@@ -138,6 +142,20 @@ func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
 		MaxHeaderBytes:    maxHeader,
 		ErrorLog:          log.New(serverLog{logger}, "", 0),
 	}
+}
+
+// contained keeps a panic at one request from being more than the end of its connection: half an answer must not pass for a whole one.
+func contained(next http.Handler, faults *panics.Recorder) http.Handler {
+	attempt := func(w http.ResponseWriter, r *http.Request) (err error) {
+		defer faults.Catch("", &err)
+		next.ServeHTTP(w, r)
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if attempt(w, r) != nil {
+			panic(http.ErrAbortHandler)
+		}
+	})
 }
 
 // serverLog takes what net/http logs of connections: mostly what clients and backends do wrong, of which the first words are kept, but
@@ -216,7 +234,7 @@ func (g *gateway) serveHealth(ctx context.Context) error {
 	if file := g.options.StatusTokenFile; file != "" {
 		mux.Handle("GET /status", g.status(file))
 	}
-	g.health = newServer(mux, g.logger)
+	g.health = newServer(contained(mux, g.panics), g.logger)
 	g.health.ReadTimeout, g.health.WriteTimeout = 10*time.Second, 10*time.Second
 	go func() { g.fail(g.health.Serve(netutil.LimitListener(listener, 100))) }()
 	return nil

@@ -67,7 +67,7 @@ func (g *gateway) start(ctx context.Context) error {
 		return nil
 	}
 	options := source.Options{
-		File: g.options.TableFile, Logger: g.logger, Refused: g.refuse,
+		File: g.options.TableFile, Logger: g.logger, Panics: g.panics, Refused: g.refuse,
 		Table: func(t *table.Table) {
 			if err := g.use(ctx, t); err != nil {
 				g.refuse(err)
@@ -78,7 +78,7 @@ func (g *gateway) start(ctx context.Context) error {
 		options.ConfigMap = &source.ConfigMap{Namespace: namespace, Name: name, Key: g.options.ConfigMapKey}
 	}
 	var err error
-	if g.definitions, err = source.NewDefinitions(options.ConfigMap, g.options.DefinitionsCache, g.logger); err != nil {
+	if g.definitions, err = source.NewDefinitions(options.ConfigMap, g.options.DefinitionsCache, g.logger, g.panics); err != nil {
 		return err
 	}
 	go g.definitions.Run(ctx)
@@ -101,11 +101,11 @@ func (g *gateway) refuse(err error) {
 	g.logger.Error("the new routing table is refused, the one in use serves on", "error", err)
 }
 
-// use serves by another table from now on. What the table names in ConfigMaps is waited for a moment, so that no tool is missing
-// that is only on its way.
+// use serves by another table from now on, at once: it may take something away. What it names in ConfigMaps comes when it is there;
+// until then it is missing, and for a moment whoever asks for it waits.
 func (g *gateway) use(ctx context.Context, t *table.Table) error {
 	if g.definitions != nil {
-		g.definitions.Prepare(ctx, filesOf(t))
+		g.definitions.Begin(filesOf(t))
 		defer func() { g.definitions.Keep(filesOf(g.inUse())) }()
 	}
 	g.tables.mu.Lock()
@@ -161,7 +161,8 @@ func (g *gateway) build(ctx context.Context, t *table.Table, before *front.State
 		}
 	}
 	verifier, err := auth.New(ctx, t.Auth, auth.Options{
-		PublicURL: t.Endpoint.PublicURL, Path: t.Endpoint.Path, Logger: g.logger, LoopbackIssuers: g.options.LoopbackIssuers,
+		PublicURL: t.Endpoint.PublicURL, Path: t.Endpoint.Path, Logger: g.logger, Panics: g.panics,
+		LoopbackIssuers: g.options.LoopbackIssuers,
 	}, verifier)
 	if err != nil {
 		return nil, fmt.Errorf("auth: %w", err)
@@ -207,7 +208,7 @@ func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
 	if config.Transport == table.TransportStdio {
 		options := child.Options{
 			Name: config.Name, Version: version.String(), Command: config.Command, ProtocolVersion: config.ProtocolVersion,
-			Logger: g.logger, Env: childEnvironment(os.Environ()), HoldTimeout: g.options.Hold, IdleTimeout: g.options.Limits.SessionIdle,
+			Logger: g.logger, Panics: g.panics, Env: childEnvironment(os.Environ()), HoldTimeout: g.options.Hold, IdleTimeout: g.options.Limits.SessionIdle,
 			LineLimit:   g.options.Response,
 			CallTimeout: max(g.options.Limits.Call, time.Duration(config.TimeoutSeconds)*time.Second),
 		}
@@ -222,14 +223,16 @@ func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
 		return nil, err
 	}
 	if config.Transport == table.TransportToolset {
-		options := toolset.Options{Logger: g.logger, Version: version.String(), Credential: secret, HeaderBytes: int64(g.options.ResponseHeader)}
+		options := toolset.Options{
+			Logger: g.logger, Panics: g.panics, Version: version.String(), Credential: secret, HeaderBytes: int64(g.options.ResponseHeader),
+		}
 		if g.definitions != nil {
 			options.Definitions = g.definitions
 		}
 		return toolset.New(config, options)
 	}
 	return upstream.New(config, upstream.Options{
-		Logger: g.logger, Version: version.String(), Hold: g.options.Hold, Credential: secret,
+		Logger: g.logger, Panics: g.panics, Version: version.String(), Hold: g.options.Hold, Credential: secret,
 		Limits: upstream.Limits{
 			Headers: int64(g.options.ResponseHeader), Response: int64(g.options.Response), Event: g.options.Event, Connect: g.options.Connect,
 			StreamIdle: max(g.options.StreamIdle, g.options.Limits.Call), SessionIdle: g.options.Limits.SessionIdle,
@@ -275,6 +278,7 @@ func (g *gateway) watch(ctx context.Context, next, before *front.State) {
 func (g *gateway) giveUp(ctx context.Context, b *front.Backend) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
+	defer g.panics.Catch(b.Config.Name, nil)
 	if err := b.Server.Close(ctx); err != nil {
 		g.logger.Debug("close a backend", "backend", b.Config.Name, "error", err)
 	}

@@ -71,7 +71,7 @@ func TestToolsInTheFolderOfDefinitionsAreServedAndGoWithTheirTable(t *testing.T)
 		front: front.New(front.Options{Logger: logger, Telemetry: watch, Sealer: seal.Ephemeral()}),
 	}
 	var err error
-	if g.definitions, err = source.NewDefinitions(nil, folder, logger); err != nil {
+	if g.definitions, err = source.NewDefinitions(nil, folder, logger, nil); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)

@@ -79,6 +79,9 @@ func (b *builder) addForm(schema any, required bool) error {
 	if !ok {
 		return errors.New("its form is not described by a plain object")
 	}
+	if n := len(members(object["properties"])); n > maxMembers {
+		return fmt.Errorf("its form has %d fields, the limit is %d", n, maxMembers)
+	}
 	b.tool.Body = &table.Body{Type: table.BodyForm}
 	return b.addMembers(object, required)
 }
@@ -89,11 +92,10 @@ func (b *builder) plainObject(schema any) (map[string]any, bool) {
 	if err != nil || !b.doc.isObject(schema) || len(members(object["properties"])) == 0 || truth(object["nullable"]) {
 		return nil, false
 	}
-	for key := range object {
-		kind, known := keywords[key]
+	for _, key := range keywordsOf(object) {
 		additional, isFlag := object[key].(bool)
 		closed := key == "additionalProperties" && isFlag && !additional
-		if known && kind >= schemaOf && key != "properties" && !closed || key == "minProperties" || key == "dependentRequired" {
+		if keywords[key] >= schemaOf && key != "properties" && !closed || key == "minProperties" || key == "dependentRequired" {
 			return nil, false
 		}
 	}
@@ -123,10 +125,13 @@ func (b *builder) addMembers(object map[string]any, required bool) error {
 		return err
 	}
 	shown := members(converted)
-	needed := list(shown["required"])
+	needed := map[string]bool{}
+	for _, name := range list(shown["required"]) {
+		needed[text(name)] = true
+	}
 	properties := members(shown["properties"])
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		isNeeded := required && slices.Contains(needed, any(name))
+		isNeeded := required && needed[name]
 		if b.tool.Body.Type == table.BodyForm && b.doc.holdsObjects(members(object["properties"])[name]) {
 			if isNeeded {
 				return fmt.Errorf("its form's field %s holds objects, which a form has no writing for", quote(name))

@@ -6,6 +6,7 @@ package openapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,14 +73,20 @@ type compiler struct {
 	result Result
 }
 
-// Compile makes tools of a document. The error is a sentence about the document.
-func Compile(content []byte, opts Options) (Result, error) {
-	doc, err := open(content)
+// Compile makes tools of a document. The error is a sentence about the document; ErrTime if it takes too long, and the cause of ctx if that
+// ended.
+func Compile(ctx context.Context, content []byte, opts Options) (Result, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxTime, ErrTime)
+	defer cancel()
+	return compile(ctx, content, opts)
+}
+
+func compile(ctx context.Context, content []byte, opts Options) (Result, error) {
+	doc, err := open(ctx, content)
 	if err != nil {
 		return Result{}, err
 	}
-	left := maxParts
-	c := &compiler{doc: doc, opts: opts, requests: newLibrary(doc, "readOnly", &left), responses: newLibrary(doc, "writeOnly", &left)}
+	c := &compiler{doc: doc, opts: opts, requests: newLibrary(doc, "readOnly"), responses: newLibrary(doc, "writeOnly")}
 	if c.base, err = c.baseURL(); err != nil {
 		return Result{}, err
 	}
@@ -91,9 +98,14 @@ func Compile(content []byte, opts Options) (Result, error) {
 	if n := len(operations); n > MaxTools {
 		return Result{}, fmt.Errorf("%d of its operations are chosen, the limit is %d: choose fewer by include and exclude", n, MaxTools)
 	}
-	name(operations, opts.Prefix)
+	if err := name(&doc.budget.clock, operations, opts.Prefix); err != nil {
+		return Result{}, err
+	}
 	for _, op := range operations {
 		c.add(op)
+		if err := doc.budget.clock.now(); err != nil {
+			return Result{}, err
+		}
 	}
 	if len(c.result.Tools) == 0 {
 		return Result{}, fmt.Errorf("no tool can be made of it: %s", c.nothing())
@@ -170,6 +182,9 @@ func (b *builder) build() error {
 	if err := b.define(input); err != nil {
 		return err
 	}
+	if b.doc.budget.blind {
+		return errBudget
+	}
 	return checkTool(&b.tool)
 }
 
@@ -178,6 +193,9 @@ func (b *builder) define(input map[string]any) error {
 	inputSchema, err := encode(input)
 	if err != nil {
 		return err
+	}
+	if n := len(inputSchema); n > maxDefinition {
+		return fmt.Errorf("its schema has %d bytes, and the limit of its definition is %d", n, maxDefinition)
 	}
 	if _, err := schema.Compile(inputSchema); err != nil {
 		return fmt.Errorf("its schema cannot be used: %s", line(err.Error(), maxTitle))

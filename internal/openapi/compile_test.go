@@ -108,7 +108,7 @@ func TestDocumentsThatCannotBeUsedSayWhy(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := Compile([]byte(tt.document), tt.opts)
+			result, err := compile(t.Context(), []byte(tt.document), tt.opts)
 			if err == nil {
 				t.Fatalf("it was compiled to %v", result.Names)
 			}
@@ -138,7 +138,7 @@ func many(n int) []string {
 
 func TestTheLargestNumberOfToolsIsMade(t *testing.T) {
 	t.Parallel()
-	result, err := Compile([]byte(makeDocument(many(512)...)), Options{})
+	result, err := compile(t.Context(), []byte(makeDocument(many(512)...)), Options{})
 	if err != nil || len(result.Tools) != MaxTools {
 		t.Errorf("%d tools, %v", len(result.Tools), err)
 	}
@@ -176,7 +176,7 @@ func TestNamesAreLegalUniqueAndStay(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := Compile([]byte(makeDocument(tt.paths...)), Options{Prefix: tt.prefix})
+			result, err := compile(t.Context(), []byte(makeDocument(tt.paths...)), Options{Prefix: tt.prefix})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -219,7 +219,7 @@ func TestOperationsAreChosen(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := Compile([]byte(document), Options{Include: tt.include, Exclude: tt.exclude})
+			result, err := compile(t.Context(), []byte(document), Options{Include: tt.include, Exclude: tt.exclude})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -233,7 +233,7 @@ func TestOperationsAreChosen(t *testing.T) {
 func TestAnEndpointReplacesWhatTheDocumentSays(t *testing.T) {
 	t.Parallel()
 	document := makeDocument("/a: {servers: [{url: https://other.example.com}], get: {}}")
-	result, err := Compile([]byte(document), Options{Endpoint: "https://mine.example.com/v1/", MaxResponseBytes: 4096})
+	result, err := compile(t.Context(), []byte(document), Options{Endpoint: "https://mine.example.com/v1/", MaxResponseBytes: 4096})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,7 +265,7 @@ paths:
 		"responses": {"200": {"description": "2026-01-01"}}}}}}`
 	var results [2]Result
 	for i, document := range []string{strings.Replace(yaml, "deprecated: yes", "deprecated: true", 1), same} {
-		result, err := Compile([]byte(document), Options{})
+		result, err := compile(t.Context(), []byte(document), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -293,7 +293,7 @@ func FuzzCompile(f *testing.F) {
 		{"requestBody":{"content":{"application/json":{"schema":{"nullable":true}}}}}}}}`))
 	f.Add([]byte(bomb(3, 3)))
 	f.Fuzz(func(t *testing.T, document []byte) {
-		result, err := Compile(document, Options{Endpoint: "https://api.example.com"})
+		result, err := compile(t.Context(), document, Options{Endpoint: "https://api.example.com"})
 		if err == nil {
 			checkServed(t, result)
 		}

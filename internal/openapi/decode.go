@@ -2,6 +2,7 @@ package openapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -27,14 +28,14 @@ const (
 )
 
 // decode reads JSON or YAML into maps, lists, strings, json.Numbers, booleans and nils.
-func decode(document []byte) (any, error) {
+func decode(ctx context.Context, document []byte) (any, error) {
 	if len(document) > MaxDocumentBytes {
 		return nil, fmt.Errorf("it has %d bytes, the limit is %d: cut out what is not needed", len(document), MaxDocumentBytes)
 	}
 	if !utf8.Valid(document) {
 		return nil, errors.New("it is not UTF-8 text")
 	}
-	d := &decoder{nodes: maxNodes, text: maxText}
+	d := &decoder{nodes: maxNodes, text: maxText, clock: clock{ctx: ctx}}
 	if json.Valid(document) {
 		tokens := json.NewDecoder(bytes.NewReader(document))
 		tokens.UseNumber()
@@ -43,7 +44,10 @@ func decode(document []byte) (any, error) {
 	return d.yaml(document)
 }
 
-type decoder struct{ nodes, text int }
+type decoder struct {
+	nodes, text int
+	clock       clock
+}
 
 // spend takes one value off what a document may have.
 func (d *decoder) spend(text string, depth int) error {
@@ -57,7 +61,7 @@ func (d *decoder) spend(text string, depth int) error {
 	case d.text < 0:
 		return fmt.Errorf("its texts have more than %d bytes, those counted that YAML aliases repeat", maxText)
 	}
-	return nil
+	return d.clock.check()
 }
 
 // json reads the next value of text that is known to be JSON.
@@ -121,6 +125,9 @@ func (d *decoder) yaml(document []byte) (any, error) {
 	}
 	root, err := parseYAML(document)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.clock.now(); err != nil {
 		return nil, err
 	}
 	return d.node(root, 0)

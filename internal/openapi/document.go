@@ -1,6 +1,7 @@
 package openapi
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,11 +18,21 @@ type document struct {
 	root map[string]any
 	// old is OpenAPI 3.0, whose schemas are not JSON Schema, and where nothing beside a $ref counts.
 	old bool
+
+	budget *budget
+	places map[string]place   // by reference
+	ends   map[string]*target // by reference
+}
+
+// place is what a reference leads to.
+type place struct {
+	value any
+	err   error
 }
 
 // open decodes a document and looks at its version.
-func open(content []byte) (*document, error) {
-	value, err := decode(content)
+func open(ctx context.Context, content []byte) (*document, error) {
+	value, err := decode(ctx, content)
 	if err != nil {
 		return nil, err
 	}
@@ -36,11 +47,13 @@ func open(content []byte) (*document, error) {
 	case json.Number: // YAML without quotes
 		version = v.String()
 	}
+	doc := &document{root: root, budget: newBudget(ctx), places: map[string]place{}, ends: map[string]*target{}}
 	switch {
 	case version == "3.0" || strings.HasPrefix(version, "3.0."):
-		return &document{root: root, old: true}, nil
+		doc.old = true
+		return doc, nil
 	case version == "3.1" || strings.HasPrefix(version, "3.1."):
-		return &document{root: root}, nil
+		return doc, nil
 	case version != "":
 		return nil, fmt.Errorf("it is of OpenAPI %s: 3.0 and 3.1 are read", quote(version))
 	case root["swagger"] != nil:
@@ -49,8 +62,20 @@ func open(content []byte) (*document, error) {
 	return nil, errors.New(`it has no member "openapi", so it is no OpenAPI document`)
 }
 
-// at returns the value that a reference within the document leads to.
+// at returns the value that a reference within the document leads to. It is sought once.
 func (d *document) at(ref string) (any, error) {
+	if err := d.budget.spend(len(ref) / bytesPerPart); err != nil {
+		return nil, err
+	}
+	known, ok := d.places[ref]
+	if !ok {
+		known.value, known.err = d.seek(ref)
+		d.places[ref] = known
+	}
+	return known.value, known.err
+}
+
+func (d *document) seek(ref string) (any, error) {
 	pointer, inside := strings.CutPrefix(ref, "#")
 	if !inside {
 		return nil, fmt.Errorf("it refers to another document (%s), which is not fetched: put what it refers to into this one", quote(ref))

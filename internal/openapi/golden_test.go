@@ -30,7 +30,7 @@ func TestDocumentsBecomeWhatTheGoldenFilesShow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			result, err := Compile(document, Options{DocumentURL: "https://docs.example.com/openapi/pets.yaml"})
+			result, err := compile(t.Context(), document, Options{DocumentURL: "https://docs.example.com/openapi/pets.yaml"})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,9 +1,12 @@
 package openapi
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Each of these would take hours, or all memory, if what many operations share were looked at for each of them, or if what multiplies were
@@ -46,21 +49,106 @@ func TestHostileDocumentsTakeBoundedWork(t *testing.T) {
 		"a parameter in a chain without end": {
 			document: makeDocument(`/a: {get: {parameters: [{$ref: "#/paths/~1a/get/parameters/0"}]}}`, "/b: {get: {}}"), tools: 1,
 		},
-		"a path that is another one":          {document: makeDocument(`/a: {$ref: "#/paths/~1b"}`, `/b: {$ref: "#/paths/~1a"}`, "/c: {get: {}}"), tools: 1},
+		"a path that is another one": {
+			document: makeDocument(`/a: {$ref: "#/paths/~1b"}`, `/b: {$ref: "#/paths/~1a"}`, "/c: {get: {}}"), tools: 1,
+		},
+		"a schema of many members that mean nothing": {
+			document: shared("schema: {" + numbered("x-%d: 1, ", 100_000) + "type: string}"), tools: MaxTools,
+		},
+		"an operation of a long name that many paths share": {
+			document: sharedPath("    operationId: " + strings.Repeat("n", 100_000)), tools: MaxTools,
+		},
+		"a form with a long list of what is required": {
+			document: sharedPath("    requestBody: {content: {application/x-www-form-urlencoded: {schema: {type: object, properties: {" +
+				numbered("p%d: {readOnly: true}, ", 100) + "}, required: [" + strings.Repeat("a, ", 6000) + "]}}}}"),
+			tools: MaxTools,
+		},
 		"a reference into a list that is not": {document: branching(`{$ref: "#/servers/99999999999999999999"}`), tools: 1},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			result, err := Compile([]byte(tt.document), Options{})
+			result, err := compile(t.Context(), []byte(tt.document), Options{})
 			if err != nil || len(result.Tools) != tt.tools {
 				t.Fatalf("%d tools, %v", len(result.Tools), err)
 			}
 			checkServed(t, result)
 		})
 	}
-	if _, err := Compile([]byte(makeDocument(many(maxOperations+1)...)), Options{}); err == nil ||
+	if _, err := compile(t.Context(), []byte(makeDocument(many(maxOperations+1)...)), Options{}); err == nil ||
 		err.Error() != "it has more than 20000 operations: cut out what is not needed" {
 		t.Errorf("of too many operations: %v", err)
+	}
+}
+
+// numbered repeats a text with a number in it.
+func numbered(format string, n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, format, i)
+	}
+	return out.String()
+}
+
+// chained is a document whose one operation has n properties, each of which refers to a chain of schemas with names of so many characters,
+// each of which is written as two.
+func chained(length, n int) string {
+	name := func(i int) string { return fmt.Sprintf("%02d%s", i, strings.Repeat("~1", length)) }
+	var out strings.Builder
+	out.WriteString(makeDocument(`/a: {post: {requestBody: {content: {application/json: {schema: {type: object, properties: {` +
+		numbered(`p%d: {$ref: "#/components/schemas/s"}, `, n) + `}}}}}}}`))
+	out.WriteString("components:\n schemas:\n  s: {$ref: \"#/components/schemas/" + name(0) + "\"}\n")
+	for i := range 13 {
+		fmt.Fprintf(&out, "  ? %s\n  : {$ref: \"#/components/schemas/%s\"}\n", strings.ReplaceAll(name(i), "~1", "/"), name(i+1))
+	}
+	fmt.Fprintf(&out, "  ? %s\n  : {type: string}\n", strings.ReplaceAll(name(13), "~1", "/"))
+	return strings.Replace(out.String(), "3.1.0", "3.0.0", 1)
+}
+
+// sharedPath is a document in which as many paths as may be are one, whose operation is what is given.
+func sharedPath(operation string) string {
+	var paths []string
+	for i := range MaxTools {
+		paths = append(paths, fmt.Sprintf(`/p%d: {$ref: "#/components/pathItems/x"}`, i))
+	}
+	return makeDocument(paths...) + "components:\n pathItems:\n  x:\n   post:\n" + operation + "\n"
+}
+
+func TestADocumentThatTakesTooLongIsGivenUp(t *testing.T) {
+	t.Parallel()
+	gone := errors.New("nobody asks any more")
+	for name, document := range map[string]string{
+		"JSON":               `{"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}`,
+		"YAML":               makeDocument("/a: {get: {}}"),
+		"a large one in all": sharedPath("    parameters: []"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, cause := range []error{ErrTime, gone} {
+				ctx, cancel := context.WithCancelCause(t.Context())
+				cancel(cause)
+				if result, err := Compile(ctx, []byte(document), Options{Endpoint: "https://api.example.com"}); !errors.Is(err, cause) {
+					t.Errorf("%d tools, %v, want %v", len(result.Tools), err, cause)
+				}
+			}
+		})
+	}
+}
+
+// TestReferencesAreFollowedOnce: however long their names are, and however often they occur.
+func TestReferencesAreFollowedOnce(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct{ length, properties int }{"many": {18_000, 3900}, "fewer, by names that are longer": {150_000, 50}}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // it takes less than one, and else minutes
+			defer cancel()
+			result, err := compile(ctx, []byte(chained(tt.length, tt.properties)), Options{})
+			if err != nil || len(result.Tools) != 1 {
+				t.Fatalf("%d tools, %v", len(result.Tools), err)
+			}
+			checkServed(t, result)
+		})
 	}
 }

@@ -15,22 +15,30 @@ type library struct {
 	// hidden is the keyword that marks properties that do not occur here: readOnly in requests, writeOnly in responses.
 	hidden string
 
-	definitions map[string]*definition // by reference
-	left        *int                   // parts that may be turned yet, for the whole document
+	definitions map[*target]*definition
+}
+
+// target is what a reference leads to in the end.
+type target struct {
+	ref   string // the last of its chain
+	value any
+	err   error
+
+	name, pointer string // of its definition, and what refers to that
 }
 
 // definition is a schema that others refer to.
 type definition struct {
 	schema       any
-	refs         []string // what it refers to
+	refs         []*target // what it refers to
 	parts, bytes int
 	err          error
 
 	sought, ends bool // whether it refers to itself for the same value was asked, and answered
 }
 
-func newLibrary(doc *document, hidden string, left *int) *library {
-	return &library{doc: doc, hidden: hidden, definitions: map[string]*definition{}, left: left}
+func newLibrary(doc *document, hidden string) *library {
+	return &library{doc: doc, hidden: hidden, definitions: map[*target]*definition{}}
 }
 
 // defsPrefix begins a reference to a definition.
@@ -47,34 +55,52 @@ func nameOf(ref string) string {
 	return base[:min(len(base), maxArgument)] + "_" + hashOf(ref)
 }
 
-// target follows a chain of references, and returns the last of it and what it leads to.
-func (l *library) target(ref string) (string, any, error) {
+// target follows a chain of references to its end. Each is followed once.
+func (d *document) target(ref string) (*target, error) {
+	if err := d.budget.spend(len(ref) / bytesPerPart); err != nil {
+		return nil, err
+	}
+	found := d.ends[ref]
+	if found == nil {
+		found = d.follow(ref)
+		d.ends[ref] = found
+	}
+	return found, found.err
+}
+
+func (d *document) follow(first string) *target {
+	ref := first
 	for range maxHops {
-		value, err := l.doc.at(ref)
+		value, err := d.at(ref)
 		if err != nil {
-			return "", nil, err
+			return &target{err: err}
 		}
 		object := members(value)
 		next, isRef := object["$ref"].(string)
-		if !isRef || !l.doc.old && len(object) > 1 {
-			return ref, value, nil
+		if isRef && (d.old || len(object) == 1) {
+			ref = next
+			continue
 		}
-		ref = next
+		found := d.ends[ref] // all that end here share one
+		if found == nil {
+			name := nameOf(ref)
+			found = &target{ref: ref, value: value, name: name, pointer: defsPrefix + name}
+			d.ends[ref] = found
+		}
+		return found
 	}
-	return "", nil, fmt.Errorf("its reference %s leads back to itself", quote(ref))
+	return &target{err: fmt.Errorf("its reference %s leads back to itself", quote(ref))}
 }
 
-func (l *library) definition(ref string) *definition {
-	if known := l.definitions[ref]; known != nil {
+func (l *library) definition(of *target) *definition {
+	if known := l.definitions[of]; known != nil {
 		return known
 	}
 	made := &definition{}
-	l.definitions[ref] = made
+	l.definitions[of] = made
 	r := reader{library: l}
-	_, target, err := l.target(ref)
-	if err == nil {
-		made.schema, err = r.convert(target, 0)
-	}
+	var err error
+	made.schema, err = r.convert(of.value, 0)
 	made.refs, made.parts, made.bytes, made.err = r.refs, r.parts, size(made.schema), err
 	return made
 }
@@ -84,12 +110,12 @@ func (l *library) collect(r *reader, limit int) (map[string]any, error) {
 	needed := map[string]any{}
 	bytes, parts := 0, r.parts
 	for pending := slices.Clone(r.refs); len(pending) > 0; pending = pending[1:] {
-		name := nameOf(pending[0])
+		name := pending[0].name
 		if _, there := needed[name]; there {
 			continue
 		}
-		if *l.left--; *l.left < 0 {
-			return nil, errBudget
+		if err := l.doc.budget.spend(1 + len(name)/bytesPerPart); err != nil {
+			return nil, err
 		}
 		d := l.definition(pending[0])
 		bytes, parts = bytes+d.bytes, parts+d.parts
@@ -117,15 +143,15 @@ func (l *library) collect(r *reader, limit int) (map[string]any, error) {
 var errEndless = errors.New("a schema in it refers to itself for the same value, without end")
 
 // isFinite says that a definition does not lead back to itself for the same value.
-func (l *library) isFinite(ref string) bool {
-	d := l.definition(ref)
+func (l *library) isFinite(of *target) bool {
+	d := l.definition(of)
 	if d.sought {
 		return d.ends // false while it is being asked
 	}
 	d.sought = true
-	byName := map[string]string{}
+	byName := map[string]*target{}
 	for _, next := range d.refs {
-		byName[nameOf(next)] = next
+		byName[next.name] = next
 	}
 	for _, name := range referred(d.schema) {
 		if next, ok := byName[name]; ok && !l.isFinite(next) {

@@ -21,10 +21,13 @@ const (
 )
 
 // name sets the names of operations.
-func name(operations []operation, prefix string) {
+func name(clock *clock, operations []operation, prefix string) error {
 	claims := map[string][]int{}
 	for i := range operations {
 		op := &operations[i]
+		if err := clock.now(); err != nil { // an operation that many paths share may have a long one
+			return err
+		}
 		op.name, op.origin = claim(op)
 		op.name = shorten(prefix + op.name)
 		claims[op.name] = append(claims[op.name], i)
@@ -36,6 +39,7 @@ func name(operations []operation, prefix string) {
 			op.name = wanted[:min(len(wanted), maxToolName-nameHash-1)] + "_" + hashOf(op.method+" "+op.path)
 		}
 	}
+	return nil
 }
 
 func claim(op *operation) (string, origin) {

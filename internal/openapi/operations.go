@@ -56,6 +56,9 @@ func (c *compiler) operations() ([]operation, error) {
 			if seen++; seen > maxOperations {
 				return nil, fmt.Errorf("it has more than %d operations: cut out what is not needed", maxOperations)
 			}
+			if err := c.doc.budget.clock.now(); err != nil {
+				return nil, err
+			}
 			if !c.chooses(op) {
 				continue
 			}

@@ -13,6 +13,9 @@ import (
 // maxParameters is how many parameters an operation may have, and its path besides.
 const maxParameters = 128
 
+// maxParameterName is how long the name of a parameter may be, in bytes.
+const maxParameterName = 1024
+
 // maxArgument is the length of an argument's name that models' interfaces take.
 const maxArgument = 64
 
@@ -73,6 +76,9 @@ func (c *compiler) parameter(value any) (parameter, error) {
 		name: text(object["name"]), in: text(object["in"]), style: text(object["style"]), required: truth(object["required"]),
 		description: text(object["description"]), schema: object["schema"],
 	}
+	if n := len(p.name); n > maxParameterName {
+		return p, fmt.Errorf("its parameter %s has a name of %d bytes, the limit is %d", quote(p.name), n, maxParameterName)
+	}
 	if p.name == "" || !slices.Contains(places, p.in) {
 		return p, fmt.Errorf("its parameter %s has no name, or is neither in path, query, header nor cookie", quote(p.name))
 	}
@@ -103,6 +109,9 @@ func (b *builder) addParameters(parameters []parameter) error {
 	for _, p := range parameters {
 		if p.in == "path" && !strings.Contains(b.op.path, "{"+p.name+"}") {
 			continue // it is in another path of the item
+		}
+		if err := b.doc.budget.clock.check(); err != nil {
+			return err
 		}
 		style, err := b.styleOf(p)
 		if err == nil {

@@ -53,17 +53,14 @@ var keywords = map[string]keyword{
 type reader struct {
 	*library
 
-	refs  []string // in the order of their occurrence
+	refs  []*target // in the order of their occurrence
 	parts int
 }
 
-// errBudget says that a document costs too much.
-var errBudget = fmt.Errorf("the schemas of the operations before it have more than %d parts together: choose fewer by include and exclude", maxParts)
-
 func (s *reader) spend(parts int) error {
 	s.parts += parts
-	if *s.left -= parts; *s.left < 0 {
-		return errBudget
+	if err := s.doc.budget.spend(parts); err != nil {
+		return err
 	}
 	if s.parts > maxSchemaParts {
 		return fmt.Errorf("its schemas have more than %d parts", maxSchemaParts)
@@ -94,21 +91,25 @@ func (s *reader) convert(value any, depth int) (any, error) {
 var annotations = []string{"title", "description", "default", "deprecated"}
 
 func (s *reader) reference(ref string, beside map[string]any, depth int) (any, error) {
-	ref, target, err := s.target(ref)
+	target, err := s.doc.target(ref)
 	if err != nil {
 		return nil, err
 	}
-	own := maps.Clone(beside)
-	delete(own, "$ref")
 	if s.doc.old {
-		maps.DeleteFunc(own, func(key string, _ any) bool { return !slices.Contains(annotations, key) })
+		own := map[string]any{}
+		for _, key := range annotations {
+			if value, given := beside[key]; given {
+				own[key] = value
+			}
+		}
+		beside = own
 	}
-	out, err := s.keep(own, depth)
+	out, err := s.keep(beside, depth)
 	if err != nil {
 		return nil, err
 	}
 	constrains := func(key string) bool { return !slices.Contains(annotations, key) }
-	if object, ok := target.(map[string]any); ok && isLeaf(object) && !slices.ContainsFunc(slices.Collect(maps.Keys(out)), constrains) {
+	if object, ok := target.value.(map[string]any); ok && isLeaf(object) && !slices.ContainsFunc(slices.Collect(maps.Keys(out)), constrains) {
 		leaf, err := s.keep(object, depth)
 		if err != nil {
 			return nil, err
@@ -116,30 +117,40 @@ func (s *reader) reference(ref string, beside map[string]any, depth int) (any, e
 		maps.Copy(leaf, out)
 		return leaf, nil
 	}
-	s.refs = append(s.refs, ref)
-	out["$ref"] = defsPrefix + nameOf(ref)
-	return out, nil
+	s.refs = append(s.refs, target)
+	out["$ref"] = target.pointer
+	return out, s.spend(len(target.pointer) / bytesPerPart)
 }
 
 // isLeaf says whether a schema has no schemas in it.
 func isLeaf(object map[string]any) bool {
-	for key := range object {
-		if keywords[key] >= schemaOf || key == "$ref" {
+	for key, kind := range keywords {
+		if _, given := object[key]; given && kind >= schemaOf {
 			return false
 		}
 	}
-	return true
+	_, refers := object["$ref"]
+	return !refers
+}
+
+// keywordsOf are those of a schema that are kept, sorted. An object may have a million members that are none.
+func keywordsOf(object map[string]any) []string {
+	var found []string
+	for key := range keywords {
+		if _, given := object[key]; given {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	return found
 }
 
 // keep returns the keywords of a schema that are kept.
 func (s *reader) keep(object map[string]any, depth int) (map[string]any, error) {
-	out := make(map[string]any, len(object))
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		kind, known := keywords[key]
-		if !known {
-			continue
-		}
-		value, err := s.value(key, kind, object[key], depth)
+	given := keywordsOf(object)
+	out := make(map[string]any, len(given))
+	for _, key := range given {
+		value, err := s.value(key, keywords[key], object[key], depth)
 		if err != nil {
 			return nil, err
 		}
@@ -206,20 +217,23 @@ func (s *reader) value(key string, kind keyword, value any, depth int) (any, err
 // hide drops properties that do not occur here.
 func (s *reader) hide(object, out map[string]any) {
 	properties := members(out["properties"])
+	hidden := map[string]bool{}
 	for name, raw := range members(object["properties"]) {
 		property := members(raw)
 		if ref, ok := property["$ref"].(string); ok && !truth(property[s.hidden]) {
-			if _, target, err := s.target(ref); err == nil {
-				property = members(target)
+			target, err := s.doc.target(ref)
+			s.doc.budget.note(err)
+			if err == nil {
+				property = members(target.value)
 			}
 		}
-		if !truth(property[s.hidden]) {
-			continue
+		if truth(property[s.hidden]) {
+			delete(properties, name)
+			hidden[name] = true
 		}
-		delete(properties, name)
-		if required := list(out["required"]); required != nil {
-			out["required"] = slices.DeleteFunc(slices.Clone(required), func(key any) bool { return text(key) == name })
-		}
+	}
+	if required := list(out["required"]); required != nil && len(hidden) > 0 {
+		out["required"] = slices.DeleteFunc(slices.Clone(required), func(key any) bool { return hidden[text(key)] })
 	}
 }
 
@@ -266,7 +280,8 @@ func (d *document) typesOf(value any) []string {
 // typesWithin looks at so many schemas at most.
 func (d *document) typesWithin(value any, left *int) []string {
 	object, err := d.object(value, "a schema")
-	if *left--; err != nil || *left < 0 {
+	d.budget.note(err)
+	if *left--; err != nil || *left < 0 || d.budget.clock.check() != nil {
 		return nil
 	}
 	if name := text(object["type"]); name != "" {
@@ -304,6 +319,7 @@ func (d *document) holdsObjects(value any) bool {
 		return true
 	}
 	object, err := d.object(value, "a schema")
+	d.budget.note(err)
 	if err != nil || !slices.Contains(types, "array") {
 		return false
 	}

@@ -183,6 +183,8 @@ type entry struct {
 	server  Server
 	pods    map[types.UID]*podState
 	running bool
+	queued  [lanes]bool        // waits there
+	timers  [lanes]*time.Timer // until it does; nil if there is none
 
 	since     time.Time               // when it became unknown
 	away      map[types.UID]*podState // of pods that exist and are not ready
@@ -194,6 +196,16 @@ type entry struct {
 	serviceCounted int64
 
 	attempts int32 // that failed in a row
+}
+
+// stop ends the timers.
+func (e *entry) stop() {
+	for l, timer := range e.timers {
+		if timer != nil {
+			timer.Stop()
+			e.timers[l] = nil
+		}
+	}
 }
 
 func (e *entry) observe(server Server) {

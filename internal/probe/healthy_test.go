@@ -150,14 +150,17 @@ func TestEveryProbeIsObserved(t *testing.T) {
 		var observed []string
 		p := start(t, Options{Ended: func(attempt Attempt, took time.Duration, result *mcp.Result, err error) {
 			key := attempt.Server.Key
-			observed = append(observed, fmt.Sprintf("%s %s result: %t error: %v", key, took, result != nil, err))
+			observed = append(observed, fmt.Sprintf("%s %s asks about: %v result: %t error: %v", key, took, versionOf(attempt.Last), result != nil, err))
 		}})
 		p.answer("pod-1:8080", reply{takes: 300 * time.Millisecond})
 		p.Observe(server("a", "pod-1"))
 		p.pass(time.Second)
 		p.answer("pod-1:8080", reply{takes: 400 * time.Millisecond, err: errRefused})
 		p.pass(longest)
-		want := []string{"test/a 300ms result: true error: <nil>", "test/a 400ms result: false error: " + errRefused.Message}
+		want := []string{
+			"test/a 300ms asks about: nothing result: true error: <nil>",
+			"test/a 400ms asks about: 2025-11-25 result: false error: " + errRefused.Message,
+		}
 		if len(observed) < 2 {
 			t.Fatalf("observed: %q", observed)
 		}
@@ -165,4 +168,12 @@ func TestEveryProbeIsObserved(t *testing.T) {
 			t.Errorf("(-want +got)\n%s", diff)
 		}
 	})
+}
+
+// versionOf names a result by its protocol version.
+func versionOf(result *mcp.Result) string {
+	if result == nil {
+		return "nothing"
+	}
+	return result.ProtocolVersion
 }

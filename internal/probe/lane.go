@@ -4,7 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
+
+	"github.com/mcp-operator/mcp-operator/internal/fair"
 )
 
 // lane is a queue with workers of its own, so that those in it wait for nobody in another one.
@@ -37,34 +38,13 @@ func laneOf(s *streak) lane {
 	return fresh
 }
 
-// queue returns an empty queue. In the fresh lane the last to come is served first: so however many of those before it are
-// dead, a new server waits only until one worker is free.
-func (l lane) queue() workqueue.TypedDelayingInterface[types.UID] {
-	var order workqueue.Queue[types.UID] // nil: first come, first served
+// queue returns an empty queue, in which namespaces come in turn and one of them keeps at most half of the workers busy. In the fresh lane
+// the last to come of a namespace is served first: so however many of those before it are dead, a new server waits only until one worker
+// is free.
+func (l lane) queue(workers int) fair.Queue[types.UID] {
+	order := fair.OldestFirst
 	if l == fresh {
-		order = &lastFirst{}
+		order = fair.NewestFirst
 	}
-	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{
-		Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Queue: order}),
-	})
-}
-
-// lastFirst is a stack.
-type lastFirst struct{ items []types.UID }
-
-// Touch does nothing: an item that is added again keeps its place.
-func (*lastFirst) Touch(types.UID) {}
-
-// Push adds an item.
-func (q *lastFirst) Push(item types.UID) { q.items = append(q.items, item) }
-
-// Len is the number of items.
-func (q *lastFirst) Len() int { return len(q.items) }
-
-// Pop takes the item that was added last.
-func (q *lastFirst) Pop() types.UID {
-	last := len(q.items) - 1
-	item := q.items[last]
-	q.items = q.items[:last]
-	return item
+	return fair.Queue[types.UID]{Most: max(1, workers/2), Order: order}
 }

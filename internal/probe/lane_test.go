@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // blackHoles are servers that keep a worker waiting and then fail.
@@ -59,7 +60,7 @@ func TestDeadServersThatAreKnownDelayANewOneNotAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, Options{})
 		p.blackHoles(100, 2*time.Second)
-		p.pass(26 * time.Second) // each kept a worker once: 100 × 2 s ÷ 8
+		p.pass(51 * time.Second) // each kept a worker once: 100 × 2 s ÷ 4
 		p.Observe(server("new", "new"))
 		p.pass(0)
 		if got := len(p.asked("new:8080")); got != 1 {
@@ -125,7 +126,7 @@ func TestServerThatFailsFastStaysInTheFreshLane(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := start(t, Options{})
 		p.blackHoles(1000, 15*time.Second)
-		p.pass(time.Hour) // the failing lane is full, the fresh one empty
+		p.pass(2 * time.Hour) // the failing lane is full, the fresh one empty
 		p.answer("starting:8080", reply{err: errRefused})
 		p.Observe(server("starting", "starting"))
 		p.pass(4 * time.Second)
@@ -176,20 +177,21 @@ func TestAddressesAreInTheLaneOfTheirHistory(t *testing.T) {
 
 func TestFreshLaneServesTheLastToComeFirst(t *testing.T) {
 	t.Parallel()
-	tests := map[lane][]string{fresh: {"c", "b", "a"}, healthy: {"a", "b", "c"}, failing: {"a", "b", "c"}}
+	tests := map[lane][]types.UID{fresh: {"c", "b", "a"}, healthy: {"a", "b", "c"}, failing: {"a", "b", "c"}}
 	for l, want := range tests {
 		t.Run(fmt.Sprint("lane ", l), func(t *testing.T) {
 			t.Parallel()
-			queue := l.queue()
-			defer queue.ShutDown()
-			queue.Add("a")
-			queue.Add("b")
-			queue.Add("c")
-			queue.Add("a") // keeps its place
-			var got []string
-			for queue.Len() > 0 {
-				item, _ := queue.Get()
-				got = append(got, string(item))
+			s := New(Options{})
+			entries := map[types.UID]*entry{}
+			for _, uid := range []types.UID{"a", "b", "c", "a"} { // the last keeps its place
+				if entries[uid] == nil {
+					entries[uid] = &entry{server: Server{UID: uid}}
+				}
+				s.enqueue(l, entries[uid])
+			}
+			var got []types.UID
+			for _, uid, ok := s.queues[l].Pop(); ok; _, uid, ok = s.queues[l].Pop() {
+				got = append(got, uid)
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)

@@ -1,8 +1,9 @@
 // Package probe keeps the MCP verdict of every server up to date, away from the reconcile workers.
 //
 // It guarantees that a dead or slow server delays nobody else: new, healthy and failing servers wait in different lanes, the
-// workers of each are bounded, and failing pods are asked less and less often. A new server waits at most for one worker to
-// come free. It makes no request to the Kubernetes API.
+// workers of each are bounded, and failing pods are asked less and less often. Namespaces come in turn, and one of them keeps at most half of
+// the workers of a lane busy. A new server waits at most for one worker to come free, and for one server of each other namespace
+// that has one waiting. It makes no request to the Kubernetes API.
 package probe
 
 import (
@@ -14,8 +15,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 
+	"github.com/mcp-operator/mcp-operator/internal/fair"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
@@ -38,12 +39,12 @@ type Options struct {
 	// Notify is called when the verdict of a server changed. It may block until ctx ends.
 	Notify func(ctx context.Context, key types.NamespacedName)
 
-	// Starting is told of every probe of a server that begins, Ended of every one that ended, how long it took and its error; nil
-	// tells nobody. They must not block.
+	// Starting is told of every probe of a server that begins, Ended of every one that ended, how long it took, what it learned (nil if
+	// the last result still holds) and its error; nil tells nobody. They must not block.
 	Starting func(Attempt)
 	Ended    func(attempt Attempt, took time.Duration, result *mcp.Result, err error)
 
-	// Workers is how many probes run at once in each of the three lanes. Default: 8, which with the limits of
+	// Workers is how many probes run at once in each of the three lanes, at most half of them for one namespace. Default: 8, which with the limits of
 	// internal/mcp bounds the memory that hostile servers can take at once.
 	Workers int
 
@@ -60,16 +61,18 @@ type Attempt struct {
 	Server Server
 	URL    string
 
-	// Full says that it is a full probe; else it asks whether the last one still holds.
-	Full bool
+	// Last is what is asked about, whether it still holds; nil for a full probe.
+	Last *mcp.Result
 }
 
 // Scheduler probes servers. Make it with New, start it with Start, and tell it of servers with Observe.
 type Scheduler struct {
-	opts  Options
-	lanes [lanes]workqueue.TypedDelayingInterface[types.UID]
+	opts Options
 
 	mu      sync.Mutex
+	queues  [lanes]fair.Queue[types.UID]
+	news    [lanes]*sync.Cond // of the queues
+	stopped bool
 	entries map[types.UID]*entry
 	uids    map[types.NamespacedName]types.UID // of the entries
 }
@@ -86,8 +89,8 @@ func New(opts Options) *Scheduler {
 		opts.FullInterval = 10 * time.Minute
 	}
 	s := &Scheduler{opts: opts, entries: map[types.UID]*entry{}, uids: map[types.NamespacedName]types.UID{}}
-	for l := range s.lanes {
-		s.lanes[l] = lane(l).queue()
+	for l := range s.queues {
+		s.queues[l], s.news[l] = lane(l).queue(opts.Workers), sync.NewCond(&s.mu)
 	}
 	return s
 }
@@ -95,15 +98,18 @@ func New(opts Options) *Scheduler {
 // Start runs the workers until ctx ends, and returns when all have stopped.
 func (s *Scheduler) Start(ctx context.Context) error {
 	var workers sync.WaitGroup
-	for l := range s.lanes {
+	for l := range s.queues {
 		for range s.opts.Workers {
 			workers.Go(func() { s.work(ctx, lane(l)) })
 		}
 	}
 	<-ctx.Done()
-	for _, queue := range s.lanes {
-		queue.ShutDown()
+	s.mu.Lock()
+	s.stopped = true
+	for _, news := range s.news {
+		news.Broadcast()
 	}
+	s.mu.Unlock()
 	workers.Wait()
 	return nil
 }
@@ -118,7 +124,7 @@ func (s *Scheduler) Observe(server Server) {
 	e, known := s.entries[server.UID]
 	if !known {
 		e = &entry{pods: map[types.UID]*podState{}, since: time.Now(), attempts: server.Attempts}
-		delete(s.entries, s.uids[server.Key]) // an object of this name that was deleted and created again
+		s.drop(server.Key) // an object of this name that was deleted and created again
 		s.entries[server.UID], s.uids[server.Key] = e, server.UID
 	}
 	e.observe(server)
@@ -129,7 +135,17 @@ func (s *Scheduler) Observe(server Server) {
 func (s *Scheduler) Forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.entries, s.uids[key])
+	s.drop(key)
+}
+
+// drop forgets a server. The caller holds the lock.
+func (s *Scheduler) drop(key types.NamespacedName) {
+	uid, known := s.uids[key]
+	if !known {
+		return
+	}
+	s.entries[uid].stop()
+	delete(s.entries, uid)
 	delete(s.uids, key)
 }
 
@@ -143,33 +159,71 @@ func (s *Scheduler) Verdict(uid types.UID) Verdict {
 	return Verdict{}
 }
 
-// schedule puts an entry into each lane for the time of its next task there. The caller holds the lock.
+// schedule puts an entry into each lane when it is time for its next task there. The caller holds the lock.
 func (s *Scheduler) schedule(e *entry) {
 	if e.running {
 		return // the worker schedules anew when it is done
 	}
+	e.stop()
 	for l, task := range e.next(s.opts) {
-		if task.exists() {
-			s.lanes[l].AddAfter(e.server.UID, time.Until(task.at))
+		if !task.exists() {
+			continue
 		}
+		wait := time.Until(task.at)
+		if wait <= 0 {
+			s.enqueue(lane(l), e)
+			continue
+		}
+		e.timers[l] = time.AfterFunc(wait, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.enqueue(lane(l), e) // the worker looks whether it is still time
+		})
 	}
 }
 
+// enqueue puts an entry into a lane; one that waits there keeps its place. The caller holds the lock.
+func (s *Scheduler) enqueue(l lane, e *entry) {
+	if e.queued[l] {
+		return
+	}
+	e.queued[l] = true
+	s.queues[l].Push(e.server.Key.Namespace, e.server.UID)
+	s.news[l].Signal()
+}
+
 func (s *Scheduler) work(ctx context.Context, l lane) {
-	queue := s.lanes[l]
 	for {
-		uid, shutdown := queue.Get()
-		if shutdown {
+		namespace, uid, ok := s.next(l)
+		if !ok {
 			return
 		}
 		s.runOne(ctx, l, uid)
-		queue.Done(uid)
+		s.mu.Lock()
+		s.queues[l].Done(namespace) // this worker goes on with what waits of it, if it is its turn
+		s.mu.Unlock()
 	}
+}
+
+// next waits for something to do in a lane; false is at the end.
+func (s *Scheduler) next(l lane) (namespace string, uid types.UID, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.stopped {
+		if namespace, uid, ok = s.queues[l].Pop(); ok {
+			return namespace, uid, true
+		}
+		s.news[l].Wait()
+	}
+	return "", "", false
 }
 
 func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
 	s.mu.Lock()
 	e, known := s.entries[uid]
+	if known {
+		e.queued[l] = false
+	}
 	if !known || e.running {
 		s.mu.Unlock()
 		return
@@ -184,7 +238,7 @@ func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
 	e.running = true
 	s.mu.Unlock()
 
-	attempt := Attempt{Server: task.server, URL: task.target().URL, Full: task.last == nil}
+	attempt := Attempt{Server: task.server, URL: task.target().URL, Last: task.last}
 	if s.opts.Starting != nil {
 		s.opts.Starting(attempt)
 	}

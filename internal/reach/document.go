@@ -47,7 +47,17 @@ type Fetched[V any] struct {
 	Digest string
 
 	etag, modified string // of what Value was made of
+
+	refused, refusal string // the SHA-256 of the last document that is of no use, and why
 }
+
+// passing is an error that may not be there the next time.
+type passing struct{ error }
+
+func (p passing) Unwrap() error { return p.error }
+
+// Passing marks an error of Use as one that may not be there the next time, though the document is the same.
+func Passing(err error) error { return passing{err} }
 
 // FetcherOptions are the parts and settings of a Fetcher. Zero settings mean their defaults.
 type FetcherOptions[V any] struct {
@@ -56,7 +66,8 @@ type FetcherOptions[V any] struct {
 	Dial         func(ctx context.Context, network, address string) (net.Conn, error)
 	TLSProfile   func(*tls.Config)
 	Notify       func(ctx context.Context, key types.NamespacedName)
-	// Use makes something of a document's content. The error is a sentence about the document.
+	// Use makes something of a document's content. The error is a sentence about the document; it holds for as long as that is the same,
+	// unless it is made by Passing. It returns soon after ctx ended.
 	Use func(ctx context.Context, document Document, content []byte) (V, error)
 	// Ended is told whether an attempt that ended brought something usable, or that nothing is new; nil tells nobody. It must not block.
 	Ended func(ok bool)
@@ -72,8 +83,9 @@ type FetcherOptions[V any] struct {
 type Fetcher[V any] struct {
 	*scheduler[Document, Fetched[V]]
 
-	opts FetcherOptions[V]
-	dial dialFunc
+	opts   FetcherOptions[V]
+	dial   dialFunc
+	recent recent
 }
 
 const (
@@ -108,33 +120,65 @@ func (f *Fetcher[V]) Observe(d Document) Fetched[V] { return f.observe(d) }
 
 // attempt fetches a document, if it is another than the last time.
 func (f *Fetcher[V]) attempt(ctx context.Context, d Document, last Fetched[V]) (Fetched[V], bool) {
-	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
-	defer cancel()
 	next := last
-	next.Known, next.Problem = true, ""
-	content, err := f.fetch(ctx, d, &next)
+	content, err := f.content(ctx, d, &next)
 	if err == nil && content != nil {
-		sum := sha256.Sum256(content)
-		digest := hex.EncodeToString(sum[:])
-		if !next.Found || next.Digest != digest {
-			var value V
-			if value, err = f.opts.Use(ctx, d, content); err == nil {
-				next.Found, next.Value, next.Digest = true, value, digest
-			}
-		}
+		err = f.use(ctx, d, content, &next)
 	}
+	next.Known, next.Problem = true, ""
 	if err != nil {
-		next = last
-		next.Known, next.Problem = true, err.Error()
+		next.Problem, next.etag, next.modified = err.Error(), last.etag, last.modified // those of Value
 	}
-	if f.opts.Ended != nil {
+	if f.opts.Ended != nil && ctx.Err() == nil { // else it was given up
 		f.opts.Ended(err == nil)
 	}
 	return next, err == nil
 }
 
+// content is fetch, or what it returned a short while ago: when something else is to be made of the same document, which may not be there
+// now.
+func (f *Fetcher[V]) content(ctx context.Context, d Document, known *Fetched[V]) ([]byte, error) {
+	if last, ok := f.recent.get(d, f.opts.Interval); ok && !known.Known {
+		known.etag, known.modified = last.etag, last.modified
+		return last.content, nil
+	}
+	content, err := f.fetch(ctx, d, known)
+	switch {
+	case err != nil:
+	case content == nil:
+		f.recent.confirm(d.UID)
+	default:
+		d.Trust.Roots = nil // the identity tells them apart, and they may be large
+		f.recent.put(copied{document: d, content: content, etag: known.etag, modified: known.modified, at: time.Now()})
+	}
+	return content, err
+}
+
+// use makes something of a document, unless that was done.
+func (f *Fetcher[V]) use(ctx context.Context, d Document, content []byte, known *Fetched[V]) error {
+	sum := sha256.Sum256(content)
+	digest := hex.EncodeToString(sum[:])
+	switch {
+	case known.Found && known.Digest == digest:
+		return nil
+	case known.refused == digest:
+		return errors.New(known.refusal)
+	}
+	value, err := f.opts.Use(ctx, d, content)
+	known.refused, known.refusal = "", ""
+	switch _, isPassing := errors.AsType[passing](err); {
+	case err == nil:
+		known.Found, known.Value, known.Digest = true, value, digest
+	case !isPassing:
+		known.refused, known.refusal = digest, err.Error()
+	}
+	return err
+}
+
 // fetch returns the content, nil if it is what it was the last time. It notes in f how to tell that the next time.
 func (f *Fetcher[V]) fetch(ctx context.Context, d Document, known *Fetched[V]) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, d.URL, http.NoBody)
 	if err != nil {
 		return nil, errors.New("its URL cannot be requested")

@@ -150,7 +150,7 @@ func TestAnAttemptToFetchTellsWhatItBrought(t *testing.T) {
 				dial = leadTo(server)
 			}
 			got, ok := makeFetcher(dial).attempt(t.Context(), Document{Subject: demo, URL: "http://docs.example.com/openapi.json"}, tt.last)
-			got.etag, got.modified = "", ""
+			got.etag, got.modified, got.refused, got.refusal = "", "", "", ""
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Fetched[string]{})); diff != "" {
 				t.Errorf("fetched (-want +got)\n%s", diff)
 			}
@@ -204,7 +204,7 @@ func TestNoCredentialIsSentAndTheVersionIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestADocumentIsFetchedAgainAfterTenMinutesOrForAnotherPurpose(t *testing.T) {
+func TestADocumentIsFetchedAgainAfterTenMinutesAndNotForAnotherPurpose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
@@ -238,6 +238,24 @@ func TestADocumentIsFetchedAgainAfterTenMinutesOrForAnotherPurpose(t *testing.T)
 		<-time.After(time.Second)
 		if got := f.Observe(d); !strings.HasPrefix(got.Value, "made of") {
 			t.Errorf("after a second: %+v", got)
+		}
+		if got := s.take("docs.example.com:80"); got != nil {
+			t.Errorf("what was fetched is fetched again, at %v", got)
+		}
+		d.Trust.Identity = "another"
+		f.Observe(d)
+		<-time.After(time.Second)
+		if got := s.take("docs.example.com:80"); len(got) != 1 {
+			t.Errorf("with other authorities it is fetched at %v", got)
+		}
+		<-time.After(time.Hour)
+		s.set("docs.example.com:80", errBroken)
+		<-time.After(20 * time.Minute)
+		d.Purpose = "a third"
+		f.Observe(d)
+		<-time.After(time.Second)
+		if got := f.Observe(d); got.Found || got.Problem == "" {
+			t.Errorf("of what was fetched long ago: %+v", got)
 		}
 		cancel()
 		if err := <-done; err != nil {

@@ -135,9 +135,9 @@ func NewChecker(opts CheckerOptions) *Checker {
 func (c *Checker) Observe(e Endpoint) Verdict { return c.observe(e) }
 
 func (c *Checker) attempt(ctx context.Context, e Endpoint, last Verdict) (Verdict, bool) {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	timed, cancel := context.WithTimeout(ctx, attemptTimeout)
 	defer cancel()
-	err := c.connect(ctx, e)
+	err := c.connect(timed, e)
 	v := Verdict{Known: true, Reason: mcpv1alpha1.ReasonReachable, Message: e.address() + " accepts connections"}
 	if err != nil {
 		v.Reason, v.Message = c.classify(e.Host, e.Port, err)
@@ -145,7 +145,7 @@ func (c *Checker) attempt(ctx context.Context, e Endpoint, last Verdict) (Verdic
 	} else if e.Security != Plain {
 		v.Message += " and TLS was agreed on"
 	}
-	if c.opts.Ended != nil {
+	if c.opts.Ended != nil && ctx.Err() == nil { // else it was given up
 		c.opts.Ended(v.Reason)
 	}
 	if err != nil && v.failures < patience && last.Reason == mcpv1alpha1.ReasonReachable {

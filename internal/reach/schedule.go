@@ -2,8 +2,8 @@
 // that tools are made of.
 //
 // It guarantees that no address is dialled that the guard denies, that a dead endpoint delays nobody else (what is new, what
-// works and what fails have workers of their own, and what fails is tried less and less often), and that an answer for what is not asked
-// for any more is dropped. It makes no request to the Kubernetes API.
+// works and what fails have workers of their own, and what fails is tried less and less often), that namespaces come in turn and one of
+// them keeps at most half of the workers busy, and that an answer for what is not asked for any more is dropped. It makes no request to the Kubernetes API.
 package reach
 
 import (
@@ -13,7 +13,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
+
+	"github.com/mcp-operator/mcp-operator/internal/fair"
 )
 
 // Subject is the object for which something is found out.
@@ -33,7 +34,7 @@ type task interface {
 type lane int
 
 const (
-	// fresh is for what was never tried. The last to come is served first: however many before it are dead, somebody waits for it.
+	// fresh is for what was never tried.
 	fresh lane = iota
 	// working is for what went well the last time.
 	working
@@ -45,6 +46,7 @@ const (
 
 // pace is how often something is done.
 type pace struct {
+	once        bool          // not again after a success
 	interval    time.Duration // after a success, spread by a tenth
 	first, last time.Duration // after the first failure in a row, and at most
 }
@@ -63,24 +65,40 @@ type entry[T task, R any] struct {
 	tried    bool
 	failures int // in a row
 	next     time.Time
-	running  bool
+
+	timer  *time.Timer // until next; nil if there is none
+	queued bool        // in its lane
+	in     lane        // that one
+	cancel func()      // of the attempt that is under way; nil if there is none
+}
+
+// stop ends what is under way, of which nobody wants to know any more.
+func (e *entry[T, R]) stop() {
+	if e.timer != nil {
+		e.timer.Stop()
+	}
+	if e.cancel != nil {
+		e.cancel()
+	}
 }
 
 // scheduler does tasks, by workers of its own.
 type scheduler[T task, R any] struct {
 	pace    pace
-	workers int
+	workers int // of each lane
 
-	// do does a task once. last is its result before, the zero one at first. It says whether that went well.
+	// do does a task once, and returns soon after ctx ended. last is its result before, the zero one at first. It says whether that went
+	// well.
 	do func(ctx context.Context, task T, last R) (result R, ok bool)
 	// equal says whether two results tell the same.
 	equal func(a, b R) bool
 	// notify is called when the result for a subject changed. It may block until ctx ends.
 	notify func(ctx context.Context, key types.NamespacedName)
 
-	queues [lanes]workqueue.TypedDelayingInterface[types.UID]
-
 	mu      sync.Mutex
+	queues  [lanes]fair.Queue[types.UID]
+	news    [lanes]*sync.Cond // of the queues
+	stopped bool
 	entries map[types.UID]*entry[T, R]
 	uids    map[types.NamespacedName]types.UID // of the entries
 }
@@ -88,13 +106,8 @@ type scheduler[T task, R any] struct {
 // init makes the queues; the fields above are set.
 func (s *scheduler[T, R]) init() *scheduler[T, R] {
 	for l := range s.queues {
-		var order workqueue.Queue[types.UID] // nil: first come, first served
-		if lane(l) == fresh {
-			order = &lastFirst{}
-		}
-		s.queues[l] = workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[types.UID]{
-			Queue: workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[types.UID]{Queue: order}),
-		})
+		s.queues[l].Most = max(1, s.workers/2)
+		s.news[l] = sync.NewCond(&s.mu)
 	}
 	s.entries, s.uids = map[types.UID]*entry[T, R]{}, map[types.NamespacedName]types.UID{}
 	return s
@@ -109,9 +122,12 @@ func (s *scheduler[T, R]) Start(ctx context.Context) error {
 		}
 	}
 	<-ctx.Done()
-	for _, queue := range s.queues {
-		queue.ShutDown()
+	s.mu.Lock()
+	s.stopped = true
+	for _, news := range s.news {
+		news.Broadcast()
 	}
+	s.mu.Unlock()
 	workers.Wait()
 	return nil
 }
@@ -127,13 +143,14 @@ func (s *scheduler[T, R]) observe(t T) R {
 	e := s.entries[who.UID]
 	if e == nil {
 		e = &entry[T, R]{}
-		delete(s.entries, s.uids[who.Key]) // an object of this name that was deleted and created again
+		s.drop(who.Key) // an object of this name that was deleted and created again
 		s.entries[who.UID], s.uids[who.Key] = e, who.UID
 	} else if e.task.same(t) {
 		e.task = t
 		return e.result
 	}
-	*e = entry[T, R]{task: t, running: e.running}
+	e.stop()
+	*e = entry[T, R]{task: t, queued: e.queued, in: e.in, cancel: e.cancel}
 	s.schedule(e)
 	return e.result
 }
@@ -142,15 +159,48 @@ func (s *scheduler[T, R]) observe(t T) R {
 func (s *scheduler[T, R]) Forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.entries, s.uids[key])
+	s.drop(key)
+}
+
+// drop forgets an object. The caller holds the lock.
+func (s *scheduler[T, R]) drop(key types.NamespacedName) {
+	uid, known := s.uids[key]
+	if !known {
+		return
+	}
+	s.entries[uid].stop()
+	delete(s.entries, uid)
 	delete(s.uids, key)
 }
 
-// schedule puts an entry into its lane. The caller holds the lock.
+// schedule puts an entry into its lane when it is time. The caller holds the lock.
 func (s *scheduler[T, R]) schedule(e *entry[T, R]) {
-	if !e.running { // else the worker does when it is done
-		s.queues[e.lane()].AddAfter(e.task.subject().UID, time.Until(e.next))
+	if e.cancel != nil {
+		return // the worker does when it is done
 	}
+	uid := e.task.subject().UID
+	if wait := time.Until(e.next); wait > 0 {
+		e.timer = time.AfterFunc(wait, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.entries[uid] == e && e.cancel == nil && !e.next.After(time.Now()) {
+				s.enqueue(uid, e)
+			}
+		})
+		return
+	}
+	s.enqueue(uid, e)
+}
+
+// enqueue puts an entry into its lane. The caller holds the lock.
+func (s *scheduler[T, R]) enqueue(uid types.UID, e *entry[T, R]) {
+	l := e.lane()
+	if e.queued && e.in == l {
+		return
+	}
+	e.queued, e.in = true, l // in a lane that it left it is passed over
+	s.queues[l].Push(e.task.subject().Key.Namespace, uid)
+	s.news[l].Signal()
 }
 
 func (e *entry[T, R]) lane() lane {
@@ -165,72 +215,89 @@ func (e *entry[T, R]) lane() lane {
 
 func (s *scheduler[T, R]) work(ctx context.Context, l lane) {
 	for {
-		uid, shutdown := s.queues[l].Get()
-		if shutdown {
+		namespace, uid, ok := s.next(l)
+		if !ok {
 			return
 		}
 		s.runOne(ctx, l, uid)
-		s.queues[l].Done(uid)
+		s.mu.Lock()
+		s.queues[l].Done(namespace)
+		s.news[l].Signal() // what waits of that namespace may go on
+		s.mu.Unlock()
 	}
 }
 
-func (s *scheduler[T, R]) runOne(ctx context.Context, l lane, uid types.UID) {
+// next waits for something to do in a lane; false is at the end.
+func (s *scheduler[T, R]) next(l lane) (namespace string, uid types.UID, ok bool) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.stopped {
+		if namespace, uid, ok = s.queues[l].Pop(); ok {
+			return namespace, uid, true
+		}
+		s.news[l].Wait()
+	}
+	return "", "", false
+}
+
+// attempt is one at a task.
+type attempt[T task, R any] struct {
+	entry *entry[T, R]
+	task  T
+	last  R
+}
+
+// begin begins an attempt for a subject, if it is of the lane and its time has come. cancel is called when nobody asks for it any more.
+func (s *scheduler[T, R]) begin(l lane, uid types.UID, cancel func()) (a attempt[T, R], ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	e := s.entries[uid]
-	if e == nil || e.running || e.lane() != l {
-		s.mu.Unlock()
+	if e == nil || !e.queued || e.in != l {
+		return a, false
+	}
+	e.queued = false
+	if e.cancel != nil || e.lane() != l || e.next.After(time.Now()) {
+		return a, false
+	}
+	e.cancel = cancel
+	return attempt[T, R]{entry: e, task: e.task, last: e.result}, true
+}
+
+func (s *scheduler[T, R]) runOne(ctx context.Context, l lane, uid types.UID) {
+	own, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a, ok := s.begin(l, uid, cancel)
+	if !ok {
 		return
 	}
-	if e.next.After(time.Now()) {
-		s.schedule(e)
-		s.mu.Unlock()
-		return
+	result, ok := s.do(own, a.task, a.last)
+	if s.end(own, a, result, ok) {
+		s.notify(ctx, a.task.subject().Key)
 	}
-	asked, last := e.task, e.result
-	e.running = true
-	s.mu.Unlock()
+}
 
-	result, ok := s.do(ctx, asked, last)
-
+// end notes the result of an attempt, and says whether it tells something new. ctx is that of the attempt.
+func (s *scheduler[T, R]) end(ctx context.Context, a attempt[T, R], result R, ok bool) (changed bool) {
 	s.mu.Lock()
-	e.running = false
-	if s.entries[uid] != e || ctx.Err() != nil { // forgotten meanwhile, or at the end
-		s.mu.Unlock()
-		return
+	defer s.mu.Unlock()
+	e := a.entry
+	e.cancel = nil
+	isWanted := ctx.Err() == nil && e.task.same(a.task)
+	if s.stopped || s.entries[e.task.subject().UID] != e {
+		return false // at the end, or forgotten
 	}
-	changed := false
-	if e.task.same(asked) {
+	if isWanted {
 		changed = !s.equal(e.result, result)
 		e.result, e.tried = result, true
 		e.failures++
 		if ok {
 			e.failures = 0
 		}
+		if ok && s.pace.once {
+			return changed
+		}
 		e.next = time.Now().Add(s.pace.after(e.failures))
 	}
 	s.schedule(e)
-	s.mu.Unlock()
-	if changed {
-		s.notify(ctx, asked.subject().Key)
-	}
-}
-
-// lastFirst is a stack.
-type lastFirst struct{ items []types.UID }
-
-// Touch does nothing: an item that is added again keeps its place.
-func (*lastFirst) Touch(types.UID) {}
-
-// Push adds an item.
-func (q *lastFirst) Push(item types.UID) { q.items = append(q.items, item) }
-
-// Len is the number of items.
-func (q *lastFirst) Len() int { return len(q.items) }
-
-// Pop takes the item that was added last.
-func (q *lastFirst) Pop() types.UID {
-	last := len(q.items) - 1
-	item := q.items[last]
-	q.items = q.items[:last]
-	return item
+	return changed
 }

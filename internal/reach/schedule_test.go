@@ -49,6 +49,13 @@ func (s *script) set(address string, err error) {
 	s.err[address] = err
 }
 
+// slowly makes an address take its time.
+func (s *script) slowly(address string, takes time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slow[address] = takes
+}
+
 // take returns when an address was asked since the last call, in seconds.
 func (s *script) take(address string) []int {
 	s.mu.Lock()
@@ -148,7 +155,7 @@ func TestAnotherEndpointOfTheSameObjectIsTriedAtOnceAndAnOldAnswerIsDropped(t *t
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newScript()
-		s.slow["a.example.com:80"] = 3 * time.Second
+		s.slowly("a.example.com:80", 3*time.Second)
 		s.set("a.example.com:80", errBroken)
 		run(t, CheckerOptions{Dial: s.dial}, func(c *Checker, woken func() []string) {
 			e := makeEndpoint("a")
@@ -176,7 +183,7 @@ func TestDeadEndpointsDelayNoNewOne(t *testing.T) {
 		run(t, CheckerOptions{Dial: s.dial, Workers: 2}, func(c *Checker, _ func() []string) {
 			for i := range 50 {
 				e := makeEndpoint("dead" + string(rune('a'+i)))
-				s.slow[e.address()] = 5 * time.Second
+				s.slowly(e.address(), 5*time.Second)
 				s.set(e.address(), errBroken)
 				c.Observe(e)
 			}

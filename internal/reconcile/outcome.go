@@ -41,6 +41,7 @@ const (
 	unsettled
 	kept
 	retried
+	leftover
 )
 
 // Done says that this part is as asked: True.
@@ -51,6 +52,15 @@ func Done(reason, message string) Outcome {
 // Wait says that this part is under way: Unknown. A watch wakes, or the timer after (0: none).
 func Wait(reason, message string, after time.Duration) Outcome {
 	return Outcome{kind: waiting, Reason: reason, Message: message, After: after}
+}
+
+// Leftover says that this part is as asked, and that something else failed which nothing depends on, such as removing what is not needed
+// any more: True, with a message that tells both, and a retry with back-off. What passes by itself is tried again and not told.
+func Leftover(reason, message string, err error) Outcome {
+	if !IsTransient(err) {
+		message += "; " + err.Error()
+	}
+	return Outcome{kind: leftover, Reason: reason, Message: message, err: err}
 }
 
 // Invalid says that a user must edit something: False, and no retry, since a watch brings the object back.
@@ -78,11 +88,16 @@ func Unsettled(reason, message string, after time.Duration) Outcome {
 func Keep(after time.Duration) Outcome { return Outcome{kind: kept, After: after} }
 
 // IsDone says whether this part is as asked.
-func (o Outcome) IsDone() bool { return o.kind == done || o.kind == kept }
+func (o Outcome) IsDone() bool { return o.kind == done || o.kind == kept || o.kind == leftover }
 
-// Err is the error to return from Reconcile: that of Failed and Retry, else nil.
+// yields says whether a condition is to tell of next instead: of a problem, or of the last of what is well.
+func (o Outcome) yields(next Outcome) bool {
+	return o.IsDone() && (o.kind != leftover || !next.IsDone())
+}
+
+// Err is the error to return from Reconcile: that of Failed, Retry and Leftover, else nil.
 func (o Outcome) Err() error {
-	if o.kind == failed || o.kind == retried {
+	if o.kind == failed || o.kind == retried || o.kind == leftover {
 		return o.err
 	}
 	return nil
@@ -95,11 +110,11 @@ func (o Outcome) Cause() error { return o.err }
 // error that passes by itself.
 func (o Outcome) Condition(conditionType string, generation int64) (metav1.Condition, bool) {
 	c := metav1.Condition{Type: conditionType, ObservedGeneration: generation, Reason: o.Reason, Message: Truncate(o.Message)}
-	if IsTransient(o.Err()) {
+	if o.kind != leftover && IsTransient(o.Err()) {
 		return c, false
 	}
 	switch o.kind {
-	case done:
+	case done, leftover:
 		c.Status = metav1.ConditionTrue
 	case waiting:
 		c.Status = metav1.ConditionUnknown

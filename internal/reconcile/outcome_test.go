@@ -70,6 +70,14 @@ func TestOutcomeBecomesACondition(t *testing.T) {
 		"unsettled is False, and no error": {
 			outcome: Unsettled("CrashLooping", "exit 1", time.Second), want: condition(metav1.ConditionFalse, "CrashLooping", "exit 1"), after: time.Second,
 		},
+		"what is left over is told beside what is True, and retried": {
+			outcome: Leftover("Fine", "all there", errEnv), want: condition(metav1.ConditionTrue, "Fine", "all there; quota exceeded"),
+			isDone: true, err: errEnv, cause: errEnv,
+		},
+		"what is left over by what passes is retried, and not told": {
+			outcome: Leftover("Fine", "all there", context.DeadlineExceeded), want: condition(metav1.ConditionTrue, "Fine", "all there"),
+			isDone: true, err: context.DeadlineExceeded, cause: context.DeadlineExceeded,
+		},
 		"keep leaves the condition": {outcome: Keep(time.Hour), kept: true, isDone: true, after: time.Hour},
 		"an outcome may be about an older generation": {
 			outcome: of(Done("Verified", "answered"), 3), want: older, isDone: true,

@@ -63,7 +63,7 @@ func Run[S any](ctx context.Context, state S, obj Object, phases []Phase[S], opt
 			continue
 		}
 		out := timed(ctx, state, phase, opts.Observe)
-		if first, seen := answered[phase.Condition]; !seen || first.IsDone() {
+		if first, seen := answered[phase.Condition]; !seen || first.yields(out) {
 			answered[phase.Condition] = out
 		}
 		if !phase.Observes && !out.IsDone() {

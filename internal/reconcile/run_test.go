@@ -106,6 +106,18 @@ func TestRun(t *testing.T) {
 			conditions: []string{"A=False/ApplyFailed"},
 			failed:     "a", problem: "ApplyFailed", err: errEnv,
 		},
+		"what is left over stops nothing, and is told and returned": {
+			phases:     []Phase[*ran]{step("a", "A", Leftover("Fine", "", errEnv)), step("b", "A", Done("Other", "")), step("c", "B", Done("", ""))},
+			ran:        []string{"a", "b", "c"},
+			conditions: []string{"A=True/Fine", "B=True/B"},
+			err:        errEnv,
+		},
+		"a problem is told before what is left over": {
+			phases:     []Phase[*ran]{step("a", "A", Leftover("Fine", "", errEnv)), step("b", "A", Invalid("BadPort", errUser))},
+			ran:        []string{"a", "b"},
+			conditions: []string{"A=False/BadPort"},
+			failed:     "b", problem: "BadPort", err: errEnv,
+		},
 		"what passes by itself stops acting and is returned, and records nothing": {
 			phases:     []Phase[*ran]{step("a", "A", transient), step("b", "B", Done("", "")), observing(step("c", "C", Done("", "")))},
 			ran:        []string{"a", "c"},

@@ -60,14 +60,13 @@ func authOf(in Input, files files) (table.Auth, error) {
 		Audiences: distinct(append([]string{desired.GatewayEndpoint(agent, in.ClusterDomain)}, asked.Audiences...)),
 	}
 	if subjects := subjectsOf(agent); len(subjects) > 0 {
-		keys, err := compactKeys(in)
-		if err != nil {
-			return table.Auth{}, err
+		if in.keysProblem != nil {
+			return table.Auth{}, in.keysProblem
 		}
-		auth.ServiceAccounts = &table.ServiceAccounts{Issuer: in.Issuer, Keys: keys, Subjects: subjects}
+		auth.ServiceAccounts = &table.ServiceAccounts{Issuer: in.Issuer, Keys: in.Keys, Subjects: subjects}
 	}
 	for i := range asked.OIDC {
-		o, err := issuerOf(&asked.OIDC[i], files)
+		o, err := issuerOf(&asked.OIDC[i], in.AllowPrivate, files)
 		if err != nil {
 			return table.Auth{}, invalid("auth.oidc[%d].caBundle: %s", i, err)
 		}
@@ -83,22 +82,29 @@ func authOf(in Input, files files) (table.Auth, error) {
 // talks to with that could call with it. An API server that was given others (--api-audiences) does not tell them.
 func checkAudiences(in Input) error {
 	const apiServer = "https://kubernetes.default.svc"
-	check := func(field string, audiences []string) error {
-		for i, audience := range audiences {
-			if audience == apiServer || strings.HasPrefix(audience, apiServer+".") || in.Issuer != "" && audience == in.Issuer {
-				return invalid("%s[%d]: '%s' is an audience of the Kubernetes API, which the tokens that pods have by default are made out to: "+
-					"remove it, and ask for tokens for the endpoint's own address", field, i, line(audience, maxQuoted))
-			}
+	check := func(field, audience string) error {
+		if audience != apiServer && !strings.HasPrefix(audience, apiServer+".") && (in.Issuer == "" || audience != in.Issuer) {
+			return nil
 		}
-		return nil
+		return invalid("%s: '%s' is an audience of the Kubernetes API, which the tokens that pods have by default are made out to: "+
+			"remove it, and ask for tokens for the endpoint's own address", field, line(audience, maxQuoted))
+	}
+	if gateway := in.Agent.Spec.Gateway; gateway != nil && gateway.PublicURL != "" { // an audience too
+		if err := check("gateway.publicURL", gateway.PublicURL); err != nil {
+			return err
+		}
 	}
 	auth := &in.Agent.Spec.Auth
-	if err := check("auth.audiences", auth.Audiences); err != nil {
-		return err
+	for i, audience := range auth.Audiences {
+		if err := check(fmt.Sprintf("auth.audiences[%d]", i), audience); err != nil {
+			return err
+		}
 	}
 	for i := range auth.OIDC {
-		if err := check(fmt.Sprintf("auth.oidc[%d].audiences", i), auth.OIDC[i].Audiences); err != nil {
-			return err
+		for j, audience := range auth.OIDC[i].Audiences {
+			if err := check(fmt.Sprintf("auth.oidc[%d].audiences[%d]", i, j), audience); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -120,6 +126,20 @@ func subjectsOf(agent *mcpv1alpha1.MCPAgent) []string {
 	return out
 }
 
+// settleKeys brings the cluster's keys into one form. While they are not known, those stand that the agent's callers were verified by
+// before: an operator that starts while the API server does not tell them would else change no table.
+func (in *Input) settleKeys() {
+	keys, err := compactKeys(*in)
+	switch {
+	case err == nil:
+		in.Keys = keys
+	case in.Written != nil && in.Written.Auth.ServiceAccounts != nil:
+		in.Issuer, in.Keys = in.Written.Auth.ServiceAccounts.Issuer, in.Written.Auth.ServiceAccounts.Keys
+	default:
+		in.keysProblem = err
+	}
+}
+
 // compactKeys are the cluster's keys in one form, once a table would take them. What is wrong with them is no fault of the agent.
 func compactKeys(in Input) (json.RawMessage, error) {
 	if in.Issuer == "" || len(in.Keys) == 0 {
@@ -139,8 +159,10 @@ func compactKeys(in Input) (json.RawMessage, error) {
 	return keys.Bytes(), nil
 }
 
-func issuerOf(asked *mcpv1alpha1.OIDCIssuer, files files) (table.OIDC, error) {
-	o := table.OIDC{Issuer: asked.Issuer, Audiences: distinct(asked.Audiences), Subjects: distinct(asked.Subjects)}
+func issuerOf(asked *mcpv1alpha1.OIDCIssuer, allowPrivate bool, files files) (table.OIDC, error) {
+	o := table.OIDC{
+		Issuer: asked.Issuer, Audiences: distinct(asked.Audiences), Subjects: distinct(asked.Subjects), AllowPrivate: allowPrivate,
+	}
 	if len(asked.Claims) > 0 {
 		o.Claims = make(map[string]string, len(asked.Claims))
 		for claim, value := range asked.Claims {

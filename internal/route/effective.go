@@ -17,8 +17,8 @@ const (
 )
 
 // Effective says what became of everything that an agent is granted, by what each of its gateways learned under the table of out: the
-// tools, sorted by name and source, at most 512 with those kept that are not served; how many are served; and sentences about what is
-// neither served, nor held back as asked, nor pending. A tool is served if every gateway that knows of it serves it.
+// tools, sorted by name and source, at most 512 (see mostTelling); how many are served; and sentences about what is neither served, nor
+// held back as asked, nor pending. A tool is served if every gateway that knows of it serves it.
 //
 // Without any status everything that has a backend is pending. Who waits for gateways to take a new table over keeps what it knew.
 func Effective(agent *mcpv1alpha1.MCPAgent, out Output, statuses []table.Status) (tools []mcpv1alpha1.EffectiveTool, served int32, problems []string) {
@@ -48,26 +48,64 @@ func Effective(agent *mcpv1alpha1.MCPAgent, out Output, statuses []table.Status)
 		}
 	}
 	slices.SortFunc(tools, byName)
-	problems = problemsOf(tools)
-	if len(tools) > maxEffective {
-		slices.SortStableFunc(tools, func(a, b mcpv1alpha1.EffectiveTool) int {
-			return cmp.Compare(isServed(a), isServed(b))
-		})
-		tools = slices.Clip(tools[:maxEffective])
-		slices.SortFunc(tools, byName)
+	return mostTelling(tools), served, problemsOf(tools)
+}
+
+// Cut returns the sources, sorted, that offer more tools than a gateway takes of one server.
+func Cut(out Output, statuses []table.Status) []string {
+	var sources []string
+	for _, origin := range out.Origins {
+		for i := range statuses {
+			isCut := func(b table.BackendStatus) bool { return b.Name == origin.Backend && slices.Contains(b.Truncated, "tools/list") }
+			if slices.ContainsFunc(statuses[i].Backends, isCut) {
+				sources = append(sources, origin.Source)
+			}
+		}
 	}
-	return tools, served, problems
+	slices.Sort(sources)
+	return slices.Compact(sources)
+}
+
+// mostTelling leaves out of a list that is too long what says least: one entry of each source stays, of a served tool if it has any,
+// since by that the source is known to work; then what is wrong or not known yet; then what is served; then what is held back as asked.
+func mostTelling(tools []mcpv1alpha1.EffectiveTool) []mcpv1alpha1.EffectiveTool {
+	if len(tools) <= maxEffective {
+		return tools
+	}
+	rank := func(tool mcpv1alpha1.EffectiveTool) int {
+		switch tool.Verdict { //nolint:exhaustive // the others are all problems, or will be known
+		case mcpv1alpha1.VerdictServed:
+			return 1
+		case mcpv1alpha1.VerdictDenied:
+			return 2
+		}
+		return 0
+	}
+	kept := slices.Clone(tools)
+	slices.SortStableFunc(kept, func(a, b mcpv1alpha1.EffectiveTool) int { return cmp.Compare(rank(a), rank(b)) })
+	first := map[string]int{} // of each source, the entry that stays in any case
+	for i, tool := range kept {
+		at, has := first[tool.Source]
+		if !has || rank(tool) == 1 && rank(kept[at]) != 1 {
+			first[tool.Source] = i
+		}
+	}
+	var ahead, others []mcpv1alpha1.EffectiveTool
+	for i, tool := range kept {
+		if first[tool.Source] == i {
+			ahead = append(ahead, tool)
+		} else {
+			others = append(others, tool)
+		}
+	}
+	ahead = append(ahead, others...)
+	ahead = slices.Clip(ahead[:maxEffective])
+	slices.SortFunc(ahead, byName)
+	return ahead
 }
 
 func byName(a, b mcpv1alpha1.EffectiveTool) int {
 	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Source, b.Source))
-}
-
-func isServed(tool mcpv1alpha1.EffectiveTool) int {
-	if tool.Verdict == mcpv1alpha1.VerdictServed {
-		return 1
-	}
-	return 0
 }
 
 // finding is what one gateway has to say of a tool; the empty name stands for all tools of a backend.
@@ -75,6 +113,7 @@ type finding struct {
 	name    string
 	verdict mcpv1alpha1.ToolVerdict
 	reason  string
+	digest  string
 }
 
 // severity orders verdicts that gateways disagree about: the one that is told comes last.
@@ -118,6 +157,10 @@ func merge(origin Origin, statuses []table.Status) []mcpv1alpha1.EffectiveTool {
 		}
 		tool := mcpv1alpha1.EffectiveTool{
 			Name: name, Source: origin.Source, SourceGeneration: origin.Generation, Verdict: worst.verdict, Reason: worst.reason,
+			Digest: byTool[name][0].digest,
+		}
+		if slices.ContainsFunc(byTool[name], func(f finding) bool { return f.digest != tool.Digest }) {
+			tool.Digest = ""
 		}
 		if agreed < know && worst.verdict != mcpv1alpha1.VerdictServed {
 			tool.Reason = line(fmt.Sprintf("at %d of %d gateways: %s", agreed, know, worst.reason), maxReason)
@@ -170,6 +213,9 @@ func findings(origin Origin, status *table.Status) (found []finding, knows bool)
 
 func findingOf(tool *table.ToolStatus, failure string) finding {
 	f := finding{name: line(tool.Name, maxShown), reason: line(Plain(tool.Reason), maxReason)}
+	if tool.Digest == line(tool.Digest, maxDigest) { // one that is cut would be another
+		f.digest = tool.Digest
+	}
 	if f.name == "" {
 		f.name = "?"
 	}

@@ -269,22 +269,83 @@ func TestEveryGrantHasAVerdict(t *testing.T) {
 	}
 }
 
-func TestOfTooManyToolsThoseAreKeptThatAreNotServed(t *testing.T) {
+func TestOfTooManyToolsThoseAreKeptThatSayMost(t *testing.T) {
 	t.Parallel()
-	var tools []table.ToolStatus
-	for i := range 600 {
-		tools = append(tools, served(fmt.Sprintf("a%03d", i)))
+	many := func(verdict table.ToolVerdict, n int) []table.ToolStatus {
+		var tools []table.ToolStatus
+		for i := range n {
+			tools = append(tools, toolStatus(fmt.Sprintf("%s%03d", verdict, i), verdict, ""))
+		}
+		return tools
 	}
-	tools = append(tools, toolStatus("z", table.ToolInvalid, "bad"), toolStatus("y", table.ToolDenied, "allow"))
-	got, count, _ := Effective(agentOf([]string{"web"}), originsOf([]string{"web"}), []table.Status{gatewayOf(web(table.BackendReady, "", tools...))})
-	if count != 600 || len(got) != 512 {
-		t.Fatalf("%d are served and %d kept, want 600 and 512", count, len(got))
+	for name, tc := range map[string]struct {
+		tools  []table.ToolStatus
+		kept   map[mcpv1alpha1.ToolVerdict]int
+		served int32
+	}{
+		"problems before what is served": {
+			slices.Concat(many(table.ToolServed, 600), many(table.ToolInvalid, 100)),
+			map[mcpv1alpha1.ToolVerdict]int{mcpv1alpha1.VerdictInvalid: 100, mcpv1alpha1.VerdictServed: 412},
+			601,
+		},
+		"what is served before what is held back": {
+			slices.Concat(many(table.ToolDenied, 600), many(table.ToolServed, 100)),
+			map[mcpv1alpha1.ToolVerdict]int{mcpv1alpha1.VerdictDenied: 411, mcpv1alpha1.VerdictServed: 101},
+			101,
+		},
+		"no source hides another": {
+			many(table.ToolDenied, 600), map[mcpv1alpha1.ToolVerdict]int{mcpv1alpha1.VerdictDenied: 511, mcpv1alpha1.VerdictServed: 1}, 1,
+		},
+		"no problems of one hide another that is served, nor what it serves itself": {
+			slices.Concat(many(table.ToolConflict, 600), many(table.ToolServed, 1)),
+			map[mcpv1alpha1.ToolVerdict]int{mcpv1alpha1.VerdictConflict: 510, mcpv1alpha1.VerdictServed: 2},
+			2,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			lone := table.BackendStatus{Name: "tool-zoo", State: table.BackendReady, Tools: []table.ToolStatus{served("zoo")}}
+			status := gatewayOf(web(table.BackendReady, "", tc.tools...), lone)
+			got, count, _ := Effective(agentOf([]string{"web"}, "zoo"), originsOf([]string{"web"}, "zoo"), []table.Status{status})
+			kept := map[mcpv1alpha1.ToolVerdict]int{}
+			for _, tool := range got {
+				kept[tool.Verdict]++
+			}
+			if diff := cmp.Diff(tc.kept, kept); diff != "" || count != tc.served {
+				t.Errorf("%d are served, want %d; kept (-want +got):\n%s", count, tc.served, diff)
+			}
+			if !slices.IsSortedFunc(got, byName) || !slices.Contains(got, effective("zoo", "tool/zoo", mcpv1alpha1.VerdictServed, "")) {
+				t.Error("the tools are not sorted, or zoo is not among them")
+			}
+		})
 	}
-	if !slices.IsSortedFunc(got, byName) {
-		t.Error("the tools are not sorted")
+}
+
+func TestADigestIsToldIfGatewaysAgreeOnIt(t *testing.T) {
+	t.Parallel()
+	with := func(digest string) table.Status {
+		tool := served("a")
+		tool.Digest = digest
+		return gatewayOf(web(table.BackendReady, "", tool))
 	}
-	if got[509].Name != "a509" || got[510].Name != "y" || got[511].Name != "z" {
-		t.Errorf("the last of them are %v", got[509:])
+	for name, tc := range map[string]struct {
+		statuses []table.Status
+		want     string
+	}{
+		"one":                         {[]table.Status{with("d1")}, "d1"},
+		"two that agree":              {[]table.Status{with("d1"), with("d1")}, "d1"},
+		"two that do not":             {[]table.Status{with("d1"), with("d2")}, ""},
+		"one does not know":           {[]table.Status{with("d1"), with("")}, ""},
+		"what is no digest":           {[]table.Status{with("d\n1")}, ""},
+		"longer than a status has it": {[]table.Status{with(strings.Repeat("d", 81))}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _, _ := Effective(agentOf([]string{"web"}), originsOf([]string{"web"}), tc.statuses)
+			if len(got) != 1 || got[0].Digest != tc.want {
+				t.Errorf("got %v, want the digest %q", got, tc.want)
+			}
+		})
 	}
 }
 

@@ -48,6 +48,48 @@ func (f files) addAll(more files) {
 	}
 }
 
+// among are those that are mounted.
+func (f files) among(mounts []desired.Mount) files {
+	return f.without(f.without(allOf(mounts)))
+}
+
+// allOf are the files of all mounts.
+func allOf(mounts []desired.Mount) files {
+	out := files{}
+	for _, m := range mounts {
+		for _, key := range m.Keys {
+			out.insert(mounted{m.Kind, m.Name}, key)
+		}
+	}
+	return out
+}
+
+// without are those that are none of others.
+func (f files) without(others files) files {
+	out := files{}
+	for object, keys := range f {
+		for key := range keys {
+			if !others[object][key] {
+				out.insert(object, key)
+			}
+		}
+	}
+	return out
+}
+
+// at is the one file that is mounted at a path, if it is.
+func at(file string, mounts []desired.Mount) files {
+	out := files{}
+	for _, m := range mounts {
+		for _, key := range m.Keys {
+			if m.File(key) == file {
+				out.insert(mounted{m.Kind, m.Name}, key)
+			}
+		}
+	}
+	return out
+}
+
 // bundle returns the path of certificates, empty if there are none.
 func (f files) bundle(source *mcpv1alpha1.CABundleSource) (string, error) {
 	switch {

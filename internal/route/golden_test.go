@@ -133,6 +133,8 @@ type options struct {
 	AllowPrivate bool   `json:"allowPrivate"`
 	Issuer       string `json:"issuer"`
 	Keys         string `json:"keys"`
+	// Mounted are as in Input.
+	Mounted []desired.Mount `json:"mounted"`
 }
 
 // goldenInputs returns the inputs of testdata by the name of their case.
@@ -192,7 +194,7 @@ func goldenInput(t *testing.T, file string, raw []byte) Input {
 			}
 		}
 	}
-	in.AllowPrivate, in.Issuer, in.Keys = o.AllowPrivate, o.Issuer, json.RawMessage(o.Keys)
+	in.AllowPrivate, in.Issuer, in.Keys, in.Mounted = o.AllowPrivate, o.Issuer, json.RawMessage(o.Keys), o.Mounted
 	for name, tool := range in.Tools {
 		if schema := tool.Spec.Schema; schema != nil && schema.ConfigMapRef != nil {
 			text, ok := content[schema.ConfigMapRef.Name+"/"+string(schema.ConfigMapRef.Key)]

@@ -49,20 +49,28 @@ func TestAnAgentsOwnEndpointIsToldByEveryWayToWriteIt(t *testing.T) {
 
 func TestAudiencesOfTheKubernetesAPIAreRefused(t *testing.T) {
 	t.Parallel()
-	of := func(audiences, oidc []string) func(*mcpv1alpha1.AgentAuth) {
-		return func(auth *mcpv1alpha1.AgentAuth) {
-			auth.Audiences = audiences
-			auth.OIDC = []mcpv1alpha1.OIDCIssuer{{Issuer: "https://login.example.com", Audiences: oidc}}
+	public := func(url string) func(*mcpv1alpha1.MCPAgentSpec) {
+		return func(spec *mcpv1alpha1.MCPAgentSpec) {
+			spec.Auth.Audiences, spec.Gateway = nil, &mcpv1alpha1.AgentGateway{PublicURL: url}
+		}
+	}
+	of := func(audiences, oidc []string) func(*mcpv1alpha1.MCPAgentSpec) {
+		return func(spec *mcpv1alpha1.MCPAgentSpec) {
+			spec.Auth.Audiences = audiences
+			spec.Auth.OIDC = []mcpv1alpha1.OIDCIssuer{{Issuer: "https://login.example.com", Audiences: oidc}}
 		}
 	}
 	tests := map[string]struct {
-		change func(*mcpv1alpha1.AgentAuth)
+		change func(*mcpv1alpha1.MCPAgentSpec)
 		want   string // is named by the error; empty: there is none
 	}{
 		"the issuer of the cluster":           {of([]string{"a", "https://issuer.example.com"}, nil), "auth.audiences[1]: 'https://issuer.example.com'"},
 		"the API server":                      {of([]string{"https://kubernetes.default.svc"}, nil), "auth.audiences[0]"},
 		"the API server in the usual domain":  {of([]string{"https://kubernetes.default.svc.cluster.local"}, nil), "auth.audiences[0]"},
 		"the API server, of tokens of others": {of(nil, []string{"b", "https://kubernetes.default.svc"}), "auth.oidc[0].audiences[1]"},
+		"the public address is one":           {public("https://kubernetes.default.svc.cluster.local"), "gateway.publicURL: 'https://kubernetes"},
+		"the public address is the issuer":    {public("https://issuer.example.com"), "gateway.publicURL: 'https://issuer.example.com'"},
+		"the public address is another":       {public("https://mcp.example.com"), ""},
 		"names of something else":             {of([]string{"research"}, []string{"https://kubernetes.default.svcs"}), ""},
 	}
 	for name, tt := range tests {
@@ -70,7 +78,7 @@ func TestAudiencesOfTheKubernetesAPIAreRefused(t *testing.T) {
 			t.Parallel()
 			in := goldenInputs(t)["tokens-for-the-kubernetes-api-let-nobody-in"]
 			in.Issuer = "https://issuer.example.com"
-			tt.change(&in.Agent.Spec.Auth)
+			tt.change(&in.Agent.Spec)
 			_, err := Compile(in)
 			refused, ok := errors.AsType[*InvalidError](err)
 			if tt.want == "" && err != nil || tt.want != "" && (!ok || !strings.HasPrefix(refused.Message, tt.want)) {
@@ -95,6 +103,7 @@ func TestNothingIsMountedAnewWhenAToolIsRefusedForAWhile(t *testing.T) {
 			}
 		}
 	}
+	in.Mounted = before.Mounts
 	after, err := Compile(in)
 	if err != nil || len(after.Verdicts) <= len(before.Verdicts) {
 		t.Fatalf("verdicts %v, error %v", after.Verdicts, err)
@@ -104,9 +113,70 @@ func TestNothingIsMountedAnewWhenAToolIsRefusedForAWhile(t *testing.T) {
 	}
 }
 
+func TestPodsAreReplacedOnceForAToolThatGetsAnotherSecret(t *testing.T) {
+	t.Parallel()
+	in := servedInput(t)
+	mounts := func() (names []string) {
+		t.Helper()
+		out, err := Compile(in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		in.Mounted = out.Mounts
+		for _, m := range out.Mounts {
+			names = append(names, m.Name)
+		}
+		return names
+	}
+	orders := in.Tools["orders"]
+	orders.Generation, orders.Spec.Auth.SecretRef.Name = 2, "renewed"
+	if diff := cmp.Diff([]string{"orders", "stock"}, mounts()); diff != "" {
+		t.Errorf("before the edit is judged (-want +got)\n%s", diff)
+	}
+	orders.Status.Conditions[0].ObservedGeneration = 2
+	if diff := cmp.Diff([]string{"renewed", "stock"}, mounts()); diff != "" {
+		t.Errorf("after the edit was judged (-want +got)\n%s", diff)
+	}
+	orders.Generation, in.Tools["stock"].Status.Conditions[0].Reason = 3, mcpv1alpha1.ReasonSecretNotAllowed
+	in.Tools["stock"].Status.Conditions[0].Status = metav1.ConditionFalse
+	if diff := cmp.Diff([]string{"renewed"}, mounts()); diff != "" {
+		t.Errorf("while another must not be sent (-want +got)\n%s", diff)
+	}
+}
+
+func TestWhatNobodyAcceptedIsNotMounted(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*mcpv1alpha1.MCPTool){
+		"not judged yet":     func(tool *mcpv1alpha1.MCPTool) { tool.Status.Conditions = nil },
+		"accepted as it was": func(tool *mcpv1alpha1.MCPTool) { tool.Generation++ },
+		"refused for another fault": func(tool *mcpv1alpha1.MCPTool) {
+			tool.Status.Conditions = []metav1.Condition{{
+				Type: mcpv1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: mcpv1alpha1.ReasonInvalid, ObservedGeneration: tool.Generation,
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := goldenInputs(t)["credentials-are-files-and-one-secret-is-mounted-once"]
+			for _, tool := range in.Tools {
+				change(tool)
+			}
+			out, err := Compile(in)
+			if err != nil || len(out.Mounts) > 0 {
+				t.Errorf("mounts %v, error %v", out.Mounts, err)
+			}
+		})
+	}
+}
+
 func TestASecretThatMustNotBeSentIsNotMounted(t *testing.T) {
 	t.Parallel()
 	in := goldenInputs(t)["credentials-are-files-and-one-secret-is-mounted-once"]
+	accepted, err := Compile(in)
+	if err != nil || len(accepted.Mounts) == 0 {
+		t.Fatalf("mounts %v, error %v", accepted.Mounts, err)
+	}
+	in.Mounted = accepted.Mounts
 	for _, tool := range in.Tools {
 		for i := range tool.Status.Conditions {
 			if c := &tool.Status.Conditions[i]; c.Type == mcpv1alpha1.ConditionAccepted {

@@ -34,8 +34,17 @@ type Input struct {
 	Keys   json.RawMessage
 	// ClusterDomain is the DNS domain of the cluster.
 	ClusterDomain string
-	// AllowPrivate lets the endpoints of MCPTools be at private addresses.
+	// AllowPrivate lets the endpoints of MCPTools, and issuers, be at private addresses.
 	AllowPrivate bool
+	// Written is the table that was last written for the agent; nil if none was, or it is not known. See NeedsWritten.
+	Written *table.Table
+	// Mounted are the objects that the pods of the agent's gateway mount now, LetIn the names of the MCPServers at which a policy of the
+	// agent's own lets that gateway in now.
+	Mounted []desired.Mount
+	LetIn   []string
+
+	// keysProblem is why there are no Keys.
+	keysProblem error
 }
 
 // SchemaText is the content of the key that an MCPTool's schema.configMapRef names: JSON or YAML with the members input and output.
@@ -51,8 +60,8 @@ type Output struct {
 	Table *table.Table
 	// JSON is Table as it is to be written.
 	JSON []byte
-	// Mounts are what the files that the table names are mounted from, and those of granted tools that it does not have for now, sorted by
-	// kind and name.
+	// Mounts are what the files that the table names are mounted from, and what is mounted already for granted tools that it does not have
+	// for now, sorted by kind and name.
 	Mounts []desired.Mount
 	// Definitions are the names of the ConfigMaps that the table names, sorted.
 	Definitions []string
@@ -93,18 +102,24 @@ func invalid(format string, args ...any) *InvalidError {
 // Compile makes the table of an agent. What is wrong with one thing that is granted costs that thing only, and is told in
 // Output.Verdicts. The error is an *InvalidError if the agent itself has to be mended, or ErrKeysUnknown.
 func Compile(in Input) (Output, error) {
+	in.settleKeys()
 	files := files{}
 	frame, err := frameOf(in, files)
 	if err != nil {
 		return Output{}, err
 	}
-	frame.Revision = revisionOf(frame) // as long as the one that it gets in the end
-	c := compiler{Input: in, files: files, out: Output{Table: frame}, room: MaxTableBytes - len(encode(frame))}
+	c := newCompiler(in, frame, files)
 	c.reach.issuers(frame.Auth.OIDC, in.AllowPrivate)
 	for _, g := range grantsOf(in.Agent) {
 		c.add(g)
 	}
 	return c.finish()
+}
+
+// newCompiler returns one that adds backends to a frame.
+func newCompiler(in Input, frame *table.Table, files files) *compiler {
+	frame.Revision = revisionOf(frame) // as long as the one that it gets in the end
+	return &compiler{Input: in, files: files, forbidden: map[mounted]map[string]bool{}, out: Output{Table: frame}, room: MaxTableBytes - len(encode(frame))}
 }
 
 // compiler gathers what the grants come to.
@@ -117,6 +132,11 @@ type compiler struct {
 	definitions []string
 	// room is how many bytes the table may still grow by.
 	room int
+	// awaits says that the last edit of a tool is to be judged in a moment, forbidden are the files that must not be sent.
+	awaits    bool
+	forbidden files
+	// withdraws says that how MCPServers are granted stays as it was written.
+	withdraws bool
 }
 
 // add compiles one grant. The table takes its backend only if it would take it alone and has room for it, so that no grant spoils the
@@ -133,7 +153,6 @@ func (c *compiler) add(g grant) {
 		}
 	}
 	if refused != nil {
-		// What a tool that exists reads stays mounted: a Secret that goes and comes back would replace the gateway's pods twice.
 		c.files.addAll(found.files)
 		c.out.Verdicts = append(c.out.Verdicts, mcpv1alpha1.EffectiveTool{
 			Name: found.tool, Source: g.source(), SourceGeneration: c.generation(g), Verdict: refused.verdict, Reason: line(refused.reason, maxReason),
@@ -162,6 +181,9 @@ func (c *compiler) generation(g grant) int64 {
 
 func (c *compiler) finish() (Output, error) {
 	out, t := c.out, c.out.Table
+	if c.awaits { // the pods are replaced once, when the edit is judged, and not a second time for what it gives up
+		c.files.addAll(allOf(c.Mounted).without(c.forbidden))
+	}
 	out.Mounts, out.Reach = c.files.mounts(), c.reach.sorted()
 	out.Definitions = slices.Compact(slices.Sorted(slices.Values(c.definitions)))
 	t.Revision = ""
@@ -173,8 +195,10 @@ func (c *compiler) finish() (Output, error) {
 	return out, nil
 }
 
-func revisionOf(t *table.Table) string {
-	sum := sha256.Sum256(encode(t))
+func revisionOf(t *table.Table) string { return digestOf(encode(t)) }
+
+func digestOf(content []byte) string {
+	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:16])
 }
 
@@ -204,6 +228,14 @@ func grantsOf(agent *mcpv1alpha1.MCPAgent) []grant {
 		seen[g.source()] = true
 		return again
 	})
+}
+
+// backend is the name of its backend.
+func (g grant) backend() string {
+	if g.isTool {
+		return desired.ToolBackend(g.name)
+	}
+	return desired.ServerBackend(g.name)
 }
 
 // source is the value of EffectiveTool.Source.

@@ -1,7 +1,11 @@
 package route
 
 import (
+	"cmp"
 	"maps"
+	"net/url"
+	"slices"
+	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,42 +28,100 @@ func (c *compiler) compileServer(g grant) (compiled, *refusal) {
 	if isFalse(accepted, server.Generation) && !apimeta.IsStatusConditionTrue(conditions, mcpv1alpha1.ConditionAvailable) {
 		return compiled{}, &refusal{mcpv1alpha1.VerdictInvalid, "the MCPServer is not accepted: " + accepted.Message}
 	}
-	out := compiled{server: server.Name, files: files{}, note: notReady(conditions)}
-	if network := server.Spec.Network; network != nil && network.Ingress == mcpv1alpha1.IngressGateways {
-		out.closed = true
+	out := compiled{server: server.Name, note: notReady(conditions), closed: c.isClosed(server)}
+	how, refused := c.connectionOf(server)
+	if refused != nil {
+		return out, refused
 	}
-	b := table.Backend{
-		Name: desired.ServerBackend(server.Name), Transport: table.TransportHTTP,
-		URL:        desired.Endpoint(server, desired.ServiceName(server.Name), c.ClusterDomain),
-		HostHeader: server.Spec.HostHeader, Prefix: string(g.server.Prefix), Tools: policyOf(g.server.Tools), Trusted: g.server.Trusted,
+	out.files = how.files
+	out.backend = table.Backend{
+		Name: desired.ServerBackend(server.Name), Transport: how.transport, URL: how.url, HostHeader: how.hostHeader, PodsHost: how.podsHost,
+		CAFile: how.caFile, Prefix: string(g.server.Prefix), Tools: policyOf(g.server.Tools), Trusted: g.server.Trusted,
 		Guarded: true, AllowPrivate: true, // who may make EndpointSlices could lead the Service to the gateway's own ports
 	}
-	if server.Spec.Transport == mcpv1alpha1.TransportSSE {
-		b.Transport = table.TransportSSE
+	if was := c.written(out.backend.Name); c.withdraws && was != nil {
+		out.backend.Prefix, out.backend.Tools, out.backend.Trusted = was.Prefix, was.Tools, was.Trusted
 	}
-	if desired.HasPodsService(server) {
-		b.PodsHost = desired.PodsDNSName(server, c.ClusterDomain)
-	}
-	if tls := server.Spec.TLS; tls != nil {
-		if tls.InsecureSkipVerify {
-			return out, &refusal{mcpv1alpha1.VerdictInvalid, "the MCPServer has tls.insecureSkipVerify, and gateways verify every certificate: " +
-				"give it tls.caSecretRef instead"}
-		}
-		if ref := tls.CASecretRef; ref != nil {
-			key := ref.Key
-			if key == "" {
-				key = "ca.crt" // the schema's default, for objects made without it
-			}
-			file, err := out.files.add(desired.MountSecret, ref.Name, key)
-			if err != nil {
-				return out, &refusal{mcpv1alpha1.VerdictInvalid, "tls.caSecretRef: " + err.Error()}
-			}
-			b.CAFile = file
-		}
-	}
-	out.backend = b
 	return out, nil
 }
+
+// isClosed says whether a server lets in gateways alone. One whose last edit is refused does as it did.
+func (c *compiler) isClosed(server *mcpv1alpha1.MCPServer) bool {
+	conditions := server.Status.Conditions
+	applied := apimeta.FindStatusCondition(conditions, mcpv1alpha1.ConditionApplied)
+	inForce := applied != nil && applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == server.Generation
+	if isFalse(apimeta.FindStatusCondition(conditions, mcpv1alpha1.ConditionAccepted), server.Generation) && !inForce {
+		return slices.Contains(c.LetIn, server.Name)
+	}
+	return server.Spec.Network != nil && server.Spec.Network.Ingress == mcpv1alpha1.IngressGateways
+}
+
+// connection is how a gateway reaches a server.
+type connection struct {
+	transport                         table.Transport
+	url, hostHeader, podsHost, caFile string
+	files                             files
+}
+
+// connectionOf is how a server is reached. While it lags, that is how it was before.
+func (c *compiler) connectionOf(server *mcpv1alpha1.MCPServer) (connection, *refusal) {
+	asked := desired.Endpoint(server, desired.ServiceName(server.Name), c.ClusterDomain)
+	if lags(server) && c.isServiceOf(server, server.Status.Endpoint) {
+		how := connection{transport: table.TransportHTTP, url: server.Status.Endpoint, files: files{}} // it finds out about SSE
+		switch was := c.written(desired.ServerBackend(server.Name)); {
+		case was != nil:
+			how.transport, how.hostHeader, how.podsHost = was.Transport, was.HostHeader, was.PodsHost
+			if isHTTPS(how.url) {
+				how.caFile, how.files = was.CAFile, at(was.CAFile, c.Mounted)
+			}
+			return how, nil
+		case how.url != asked && !isHTTPS(how.url):
+			return how, nil
+		}
+	}
+	return c.askedConnection(server, asked)
+}
+
+func (c *compiler) askedConnection(server *mcpv1alpha1.MCPServer, url string) (connection, *refusal) {
+	how := connection{transport: table.TransportHTTP, url: url, hostHeader: server.Spec.HostHeader, files: files{}}
+	if server.Spec.Transport == mcpv1alpha1.TransportSSE {
+		how.transport = table.TransportSSE
+	}
+	if desired.HasPodsService(server) {
+		how.podsHost = desired.PodsDNSName(server, c.ClusterDomain)
+	}
+	if server.Spec.TLS == nil {
+		return how, nil
+	}
+	if server.Spec.TLS.InsecureSkipVerify {
+		return how, &refusal{mcpv1alpha1.VerdictInvalid, "the MCPServer has tls.insecureSkipVerify, and gateways verify every certificate: " +
+			"give it tls.caSecretRef instead"}
+	}
+	if ref := server.Spec.TLS.CASecretRef; ref != nil {
+		file, err := how.files.add(desired.MountSecret, ref.Name, cmp.Or(ref.Key, "ca.crt")) // the schema's default, for objects made without it
+		if err != nil {
+			return how, &refusal{mcpv1alpha1.VerdictInvalid, "tls.caSecretRef: " + err.Error()}
+		}
+		how.caFile = file
+	}
+	return how, nil
+}
+
+// lags says whether a server may serve by a specification before its newest, which is refused, or is being rolled out. Its endpoint then is
+// what was verified.
+func lags(server *mcpv1alpha1.MCPServer) bool {
+	ready := apimeta.FindStatusCondition(server.Status.Conditions, mcpv1alpha1.ConditionReady)
+	isCurrent := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == server.Generation
+	return server.Status.Endpoint != "" && !isCurrent
+}
+
+// isServiceOf says whether a URL leads to a server's Service.
+func (c *compiler) isServiceOf(server *mcpv1alpha1.MCPServer, endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	return err == nil && u.Hostname() == desired.ServiceDNSName(server, desired.ServiceName(server.Name), c.ClusterDomain)
+}
+
+func isHTTPS(endpoint string) bool { return strings.HasPrefix(endpoint, "https://") }
 
 func (c *compiler) missing(kind, name string, deleted bool) *refusal {
 	reason := "there is no " + kind + " '" + name + "' in the namespace " + c.Agent.Namespace

@@ -14,6 +14,7 @@ const (
 	maxShown  = 256
 	maxQuoted = 64
 	maxSource = 128
+	maxDigest = 80
 )
 
 // line makes one line of a text that can be shown anywhere, at most limit bytes: what hides, moves or breaks text becomes a space.

@@ -25,11 +25,7 @@ func (c *compiler) compileTool(g grant) (compiled, *refusal) {
 	if tool == nil || tool.DeletionTimestamp != nil {
 		return compiled{}, c.missing("MCPTool", g.name, tool != nil)
 	}
-	kept := compiled{tool: loneTool(tool), files: filesOf(&tool.Spec)}
-	accepted := apimeta.FindStatusCondition(tool.Status.Conditions, mcpv1alpha1.ConditionAccepted)
-	if accepted != nil && accepted.Reason == mcpv1alpha1.ReasonSecretNotAllowed {
-		kept.files = files{} // what must not be sent is not mounted either
-	}
+	kept := compiled{tool: loneTool(tool), files: c.mountedStill(tool)}
 	if refused := judged(tool); refused != nil {
 		return kept, refused
 	}
@@ -47,6 +43,25 @@ func (c *compiler) compileTool(g grant) (compiled, *refusal) {
 	}
 	out.note = unreachable(tool)
 	return out, nil
+}
+
+// mountedStill are the files of a tool that stay mounted though it is not served. Those of one that is accepted do, and of any other those
+// that are mounted already: a Secret that goes for a moment and comes back would replace the gateway's pods twice. What nobody said may be
+// sent is not mounted anew, and what must not be sent not at all.
+func (c *compiler) mountedStill(tool *mcpv1alpha1.MCPTool) files {
+	accepted := apimeta.FindStatusCondition(tool.Status.Conditions, mcpv1alpha1.ConditionAccepted)
+	asked := filesOf(&tool.Spec)
+	switch {
+	case accepted == nil:
+	case accepted.Reason == mcpv1alpha1.ReasonSecretNotAllowed:
+		c.forbidden.addAll(asked)
+		return files{}
+	case accepted.ObservedGeneration != tool.Generation:
+		c.awaits = true
+	case accepted.Status == metav1.ConditionTrue:
+		return asked
+	}
+	return asked.among(c.Mounted)
 }
 
 // isOwnEndpoint says whether a URL leads to the agent's own gateway: by any name of its Service, or by gateway.publicURL and what is

@@ -54,6 +54,12 @@ type BackendStatus struct {
 	Tools         []ToolStatus `json:"tools,omitempty"`
 	PromptCount   int          `json:"promptCount,omitempty"`
 	ResourceCount int          `json:"resourceCount,omitempty"`
+	// Truncated are the methods, such as "tools/list", whose lists are longer than the gateway takes: of them the first entries are
+	// served where there are several backends. The list of a lone backend is passed on whole.
+	Truncated []string `json:"truncated,omitempty"`
+	// Unread are the methods that failed when the lists were read last; what they listed before is served on. tools/list is never among
+	// them: when that fails, so does the backend.
+	Unread []string `json:"unread,omitempty"`
 	// Child is set for a stdio backend.
 	Child *ChildStatus `json:"child,omitempty"`
 }
@@ -75,10 +81,12 @@ const (
 // ToolStatus is one tool of a backend.
 type ToolStatus struct {
 	// Name is what clients see, Original what the backend says.
-	Name     string      `json:"name"`
-	Original string      `json:"original"`
-	Digest   string      `json:"digest"`
-	Verdict  ToolVerdict `json:"verdict"`
+	Name     string `json:"name"`
+	Original string `json:"original"`
+	// Digest is that of its definition as the backend has it, under its original name: the same as in the operator's status of an
+	// MCPServer or MCPTool. Empty for one that is ToolInvalid for its definition.
+	Digest  string      `json:"digest,omitempty"`
+	Verdict ToolVerdict `json:"verdict"`
 	// Reason says which rule denied it, what it conflicts with, or what is wrong with it.
 	Reason string `json:"reason,omitempty"`
 }

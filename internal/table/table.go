@@ -87,6 +87,9 @@ type OIDC struct {
 	Claims map[string]string `json:"claims,omitempty"`
 	// CAFile is a PEM bundle to verify the issuer's certificate with, besides the system's.
 	CAFile string `json:"caFile,omitempty"`
+	// AllowPrivate lets the issuer have private addresses, such as those of the cluster; else only public ones are dialled.
+	// Loopback, link-local and metadata addresses are dialled in no case.
+	AllowPrivate bool `json:"allowPrivate,omitempty"`
 }
 
 // Transport is how a backend is spoken to.

@@ -196,6 +196,9 @@ func TestMessagesAreBuiltAsTheyAreParsed(t *testing.T) {
 			t.Errorf("%s (-parsed +made):\n%s", name, diff)
 		}
 	}
+	if got := string(AppendQuote([]byte("x"), "a\"b")); got != `x"a\"b"` {
+		t.Errorf("appended: %s", got)
+	}
 	if got := string(Quote("a\"b\u2028")); got != "\"a\\\"b\u2028\"" {
 		t.Errorf("quoted: %s", got)
 	}

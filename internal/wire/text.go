@@ -72,6 +72,9 @@ func validText(s string) string {
 // Quote returns s as a JSON string.
 func Quote(s string) json.RawMessage { return appendText(make([]byte, 0, len(s)+2), s) }
 
+// AppendQuote appends s as a JSON string.
+func AppendQuote(dst []byte, s string) []byte { return appendText(dst, s) }
+
 // SingleLine returns JSON as one line: its line feeds and carriage returns, which are white space between its parts, become
 // spaces. It returns raw itself if it has none.
 func SingleLine(raw []byte) []byte {

@@ -21,6 +21,17 @@ func Field(object json.RawMessage, key string) json.RawMessage {
 	return nil
 }
 
+// FieldAt returns where in the text of an object the value is that Field returns; twice 0 if there is none.
+func FieldAt(object json.RawMessage, key string) (start, end int) {
+	for i := firstMember(object); i >= 0; {
+		var m member
+		if m, i = nextMember(object, i); m.is(object, key) {
+			return m.start, m.end
+		}
+	}
+	return 0, 0
+}
+
 // Pick returns the values of an object's members with the given keys, in that order, nil where absent. One of them twice is
 // ErrDuplicateKey.
 func Pick(object json.RawMessage, keys ...string) ([]json.RawMessage, error) {

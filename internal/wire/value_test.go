@@ -46,6 +46,12 @@ func TestValuesAreReadInPlace(t *testing.T) {
 	for range Fields(v) {
 		break // must not panic
 	}
+	if start, end := FieldAt(v, "ab"); string(v[start:end]) != `"t\u00e4\ud83d\ude00"` {
+		t.Errorf("the member is said to be at %d to %d", start, end)
+	}
+	if start, end := FieldAt(v, "b"); start != 0 || end != 0 {
+		t.Errorf("a member of a member is said to be at %d to %d", start, end)
+	}
 	if got := Field(v, "b"); got != nil {
 		t.Errorf("a member of a member is found: %s", got)
 	}

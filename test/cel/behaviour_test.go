@@ -16,6 +16,27 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
 
+// TestANewObjectIsToldAsNotObserved: who waits for observedGeneration, as kstatus does, waits for the operator's first word.
+func TestANewObjectIsToldAsNotObserved(t *testing.T) {
+	t.Parallel()
+	for kind, cases := range ownKinds() {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			object := changedFrom(t, cases.minimal, "metadata: {name: not-observed}")
+			if err := api.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = api.Delete(context.Background(), object) })
+			if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(map[string]any{"observedGeneration": int64(-1)}, object.Object["status"]); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestDefaultsAreSet(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {

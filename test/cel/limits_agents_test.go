@@ -84,6 +84,7 @@ var agentTexts = []text{
 	{"status: {effectiveTools: [{name: %s, source: a, verdict: Served}]}", "status.effectiveTools[].name", "", 0, 256},
 	{"status: {effectiveTools: [{source: %s, verdict: Served}]}", "status.effectiveTools[].source", "", 1, 128},
 	{"status: {effectiveTools: [{source: a, verdict: Served, reason: %s}]}", "status.effectiveTools[].reason", "", 0, 512},
+	{"status: {effectiveTools: [{source: a, verdict: Served, digest: %s}]}", "status.effectiveTools[].digest", "", 0, 80},
 }
 
 var agentLists = []list{

@@ -66,7 +66,7 @@ func install(t *testing.T) (node, modules string) {
 	}
 	launch.Write(t, filepath.Join(dir, "package.json"), contentOf(t, "npm/package.json"))
 	launch.Write(t, filepath.Join(dir, "package-lock.json"), lock)
-	cmd := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	cmd := exec.CommandContext(t.Context(), "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error", "--fetch-retries=5")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("npm ci in %s (check the network and `npm config get registry`): %v\n%s", dir, err, out)

@@ -22,7 +22,7 @@ func TestRotatedCredentialIsUsedByTheNextCallsAndNoneFails(t *testing.T) {
 	a := f.agent("team", nil, "find-pet")
 	a.awaitReady("find-pet")
 	pods := namesOf(a.podsOf("gateway"))
-	calling := f.keepCalling(a.caller(), "find-pet", `{"petId": 1}`, "-every", "20ms")
+	calling := a.keepCalling(a.caller(), "find-pet", `{"petId": 1}`, "-every", "20ms")
 	sentBy := func(token string) bool {
 		sent := api.requests("/v2/pet")
 		return len(sent) > 20 && !slices.ContainsFunc(sent[len(sent)-20:], func(r asked) bool {
@@ -68,12 +68,7 @@ func TestCredentialIsNowhereButInItsSecretAndAtItsEndpoint(t *testing.T) {
 	a.awaitReady("refused", "echoed")
 	wrong.await("says that it cannot log in", agentSoon, says[*tool]("Verified", metav1.ConditionFalse, "CheckFailed"))
 
-	await(t, "the network plugin lets the workload out", podStart, func() string {
-		if out, err := a.call("echoed", `{"delay": "0s"}`); err != nil {
-			return out + err.Error()
-		}
-		return ""
-	})
+	a.letIn(a.caller(), "echoed", `{"delay": "0s"}`)
 	shown := map[string]string{}
 	for name, arguments := range map[string]string{
 		"refused": `{"petId": 1}`, "echoed": `{"delay": "0s"}`, "unreachable": `{"petId": 1}`, "wrong-password": `{"id": 1}`,

@@ -44,7 +44,7 @@ func TestNoCallFailsWhileANodeIsDrainedAndAnUpgradeOfTheOperatorReplacesNoGatewa
 			}
 			return ""
 		})
-		calling := f.keepCalling(caller, "docs_test_simple_text", `{}`, "-url", ready.Status.Endpoint, "-at-once", "4", "-every", "10ms")
+		calling := a.keepCalling(caller, "docs_test_simple_text", `{}`, "-url", ready.Status.Endpoint, "-at-once", "4", "-every", "10ms")
 		f.drain(drained)
 		await(t, "two pods of the gateway are ready on the other node", 2*podStart, func() string {
 			elsewhere := 0

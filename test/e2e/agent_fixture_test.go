@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -209,12 +210,34 @@ type calls struct {
 
 const stopFile = "/tmp/stop"
 
-// keepCalling calls a tool in a pod again and again, with more flags of `echo call`.
-func (f *fixture) keepCalling(pod client.ObjectKey, tool, arguments string, flags ...string) *calls {
-	c := &calls{fixture: f, pod: pod, done: make(chan string, 1)}
+// letIn waits until each pod of the gateway answered a pod. Each node's network plugin learns of a new pod by itself, later
+// than the kubelet says that it is ready, and rejects until then whom it does not know: calls that must not fail begin after.
+func (a *runningAgent) letIn(from client.ObjectKey, tool, arguments string, flags ...string) {
+	a.t.Helper()
+	command := append([]string{"/echo", "call"}, flags...)
+	await(a.t, "every pod of the gateway answers "+from.Name, podStart, func() string {
+		for _, pod := range a.podsOf("gateway") {
+			address := "http://" + net.JoinHostPort(pod.Status.PodIP, "8080") + "/mcp"
+			if out, err := execute(a.t.Context(), from, append(command, "-timeout", "2s", "-url", address, tool, arguments)...); err != nil {
+				return fmt.Sprintf("%s: %s %v", pod.Name, out, err)
+			}
+		}
+		out, err := execute(a.t.Context(), from, append(command, tool, arguments)...) // by its name
+		if err != nil {
+			return out + err.Error()
+		}
+		return ""
+	})
+}
+
+// keepCalling calls a tool in a pod that is let in again and again, with more flags of `echo call`.
+func (a *runningAgent) keepCalling(pod client.ObjectKey, tool, arguments string, flags ...string) *calls {
+	a.t.Helper()
+	a.letIn(pod, tool, arguments, flags...)
+	c := &calls{fixture: a.fixture, pod: pod, done: make(chan string, 1)}
 	command := append([]string{"/echo", "call", "-until", stopFile}, flags...)
 	go func() {
-		out, err := execute(context.WithoutCancel(f.t.Context()), pod, append(command, tool, arguments)...)
+		out, err := execute(context.WithoutCancel(a.t.Context()), pod, append(command, tool, arguments)...)
 		if err != nil {
 			out += "\n" + err.Error()
 		}

@@ -99,18 +99,7 @@ func TestServerGoesOnByItselfWhenItsSecretAppears(t *testing.T) {
 func TestServerGoesOnByItselfWhenAQuotaIsLifted(t *testing.T) {
 	t.Parallel()
 	f := start(t)
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "no-pods"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	}
-	f.create(quota)
-	await(t, "the quota holds", podStart, func() string {
-		f.read("no-pods", quota)
-		if len(quota.Status.Hard) == 0 {
-			return "its status is empty"
-		}
-		return ""
-	})
+	lift := f.admitNoPods()
 	s := f.run(server("forbidden"))
 	s.await("says that pods are refused", podStart,
 		has(mcpv1alpha1.ConditionAvailable, metav1.ConditionFalse, mcpv1alpha1.ReasonPodRejected, "exceeded quota: no-pods"),
@@ -118,7 +107,7 @@ func TestServerGoesOnByItselfWhenAQuotaIsLifted(t *testing.T) {
 	await(t, "a Warning event says so too", podStart, func() string { return f.warned("forbidden", "exceeded quota") })
 	s.neverReady()
 
-	f.remove(quota)
+	lift()
 	s.await("the quota is lifted -> Ready", 2*podStart, readyAt(1)) // the ReplicaSet tries again in growing intervals
 }
 

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"testing"
 )
 
@@ -47,7 +48,13 @@ func TestSamplesAndExamplesBecomeReady(t *testing.T) {
 	}
 	run("rollout", "status", namespace, "deployment/demo-agent", "--timeout=60s")
 	for tool, arguments := range map[string]string{"demo_test_simple_text": `{}`, "find-pet": `{"petId": 1}`, "visits-of-pet": `{"petId": 1}`} {
-		run("exec", namespace, "deployment/demo-agent", "--", "/echo", "call", tool, arguments)
+		// The pod that kubectl takes may be ending, or so new that the network plugin does not know it yet.
+		await(t, "demo-agent calls "+tool, agentSoon, func() string {
+			if out, err := kubectl(t.Context(), "exec", namespace, "deployment/demo-agent", "--", "/echo", "call", tool, arguments); err != nil {
+				return fmt.Sprintf("%v\n%s", err, out)
+			}
+			return ""
+		})
 	}
 	run("wait", namespace, "mcpserver/everything-stdio", "--for=condition=Ready", "--timeout=60s")
 }

@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -160,6 +161,24 @@ func isReady(pod *corev1.Pod) bool {
 		}
 	}
 	return false
+}
+
+// admitNoPods has no new pod made in the test's namespace until the returned function is called. Those that are there stay.
+func (f *fixture) admitNoPods() (lift func()) {
+	f.t.Helper()
+	quota := &corev1.ResourceQuota{
+		ObjectMeta: metav1.ObjectMeta{Name: "no-pods"},
+		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
+	}
+	f.create(quota)
+	await(f.t, "the quota holds", podStart, func() string {
+		f.read("no-pods", quota)
+		if len(quota.Status.Hard) == 0 {
+			return "its status is empty"
+		}
+		return ""
+	})
+	return func() { f.remove(quota) }
 }
 
 // warned says whether there is a Warning event of the server whose reason and note contain all of the words.

@@ -38,29 +38,45 @@ func follow[T conditioned](f *fixture, object T, list client.ObjectList, newObj 
 // await waits until the newest state passes all checks, counting from now. A check returns what is the case instead, or nothing.
 func (o *followed[T]) await(what string, promised time.Duration, checks ...func(T) string) T {
 	o.t.Helper()
-	return o.awaitSince(time.Now(), what, promised, checks...)
+	return o.awaitOf(newest, time.Now(), what, promised, checks)
 }
 
-// awaitSince is await, counting from begin.
+// awaitSince is await, counting from begin, and of any state since then.
 func (o *followed[T]) awaitSince(begin time.Time, what string, promised time.Duration, checks ...func(T) string) T {
 	o.t.Helper()
-	var newest T
+	return o.awaitOf(since(begin), begin, what, promised, checks)
+}
+
+func (o *followed[T]) awaitOf(which choice, begin time.Time, what string, promised time.Duration, checks []func(T) string) T {
+	o.t.Helper()
+	var found T
 	o.history.await(o.t, o.name+" "+what, begin, promised, func(states []state) string {
-		if len(states) == 0 {
-			return "the API server told nothing of it yet"
+		object, instead := passing(which(states), checks)
+		found = object
+		return instead
+	})
+	return found
+}
+
+// passing returns the first of the states that passes all checks, or what the last of them has instead.
+func passing[T client.Object, C ~func(T) string](states []state, checks []C) (found T, instead string) {
+	instead = "the API server told nothing of it yet"
+	for _, s := range states {
+		object, ok := s.object.(T)
+		if !ok {
+			return found, fmt.Sprintf("the API server told of a %T", s.object)
 		}
-		var ok bool
-		if newest, ok = states[len(states)-1].object.(T); !ok {
-			return fmt.Sprintf("the API server told of a %T", states[len(states)-1].object)
-		}
+		instead = ""
 		for _, check := range checks {
-			if instead := check(newest); instead != "" {
-				return instead
+			if instead = check(object); instead != "" {
+				break
 			}
 		}
-		return ""
-	})
-	return newest
+		if instead == "" {
+			return object, ""
+		}
+	}
+	return found, instead
 }
 
 // now is the object as the API server has it.

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -73,8 +74,13 @@ func (f *fixture) gateway(image string, table map[string]string) {
 	f.kubectl("rollout", "status", "deployment/"+name, "--timeout=60s")
 }
 
-// ask posts a message of protocol version 2026-07-28 to the gateway from a pod, and returns the answer.
-func (f *fixture) ask(caller client.ObjectKey, method, name, params string) string {
+// callTool calls a tool at the gateway's Service from a pod, and returns the answer.
+func (f *fixture) callTool(caller client.ObjectKey, name, arguments string) string {
+	return f.ask("gateway", caller, "tools/call", name, arguments)
+}
+
+// ask posts a message of protocol version 2026-07-28 to a host of the gateway from a pod, and returns the answer.
+func (f *fixture) ask(host string, caller client.ObjectKey, method, name, params string) string {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	command := []string{
 		"/echo", "post", "-H", "Accept: application/json, text/event-stream", "-H", "Mcp-Protocol-Version: 2026-07-28", "-H", "Mcp-Method: " + method,
@@ -84,7 +90,7 @@ func (f *fixture) ask(caller client.ObjectKey, method, name, params string) stri
 		params = fmt.Sprintf(`"name":%q,"arguments":%s,`, name, params)
 	}
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%q,"params":{%s%s}}`, method, params, meta)
-	out, err := execute(f.t.Context(), caller, append(command, "http://gateway:8080/mcp", body)...)
+	out, err := execute(f.t.Context(), caller, append(command, "http://"+net.JoinHostPort(host, "8080")+"/mcp", body)...)
 	if err != nil {
 		out += err.Error()
 	}
@@ -99,28 +105,34 @@ func TestGatewayServesServersOfBothProtocolVersionsByATableThatIsWatched(t *test
 	f.run(server("new")).awaitReady(2 * readySoon)
 	f.gateway(image, twoServers(f, "1", ""))
 	caller := f.echo(echoPod("client", "sleep"))
-	await(t, "the tools of both servers are listed", readySoon, func() string {
-		list := f.ask(caller, "tools/list", "", "")
-		if !strings.Contains(list, `"old_echo"`) || !strings.Contains(list, `"new_test_simple_text"`) {
-			return list
-		}
-		return ""
-	})
+	replicas := &corev1.PodList{}
+	if err := cluster.client.List(t.Context(), replicas, client.InNamespace(f.namespace), client.MatchingLabels{"name": "gateway"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, replica := range replicas.Items { // each reaches the servers as soon as their nodes' network plugin knows it
+		await(t, "the tools of both servers are listed by "+replica.Name, readySoon, func() string {
+			list := f.ask(replica.Status.PodIP, caller, "tools/list", "", "")
+			if !strings.Contains(list, `"old_echo"`) || !strings.Contains(list, `"new_test_simple_text"`) {
+				return list
+			}
+			return ""
+		})
+	}
 	for tool, want := range map[string]string{"old_echo": "Echo: across versions", "new_test_simple_text": "simple text"} {
-		if got := f.ask(caller, "tools/call", tool, `{"message":"across versions"}`); !strings.Contains(got, want) {
+		if got := f.callTool(caller, tool, `{"message":"across versions"}`); !strings.Contains(got, want) {
 			t.Errorf("%s answers %s", tool, got)
 		}
 	}
 	config := &corev1.ConfigMap{}
 	f.patch("gateway", config, func() { config.Data = twoServers(f, "2", `"echo"`) })
 	await(t, "a tool that the table denies cannot be called", tableRevised, func() string {
-		if got := f.ask(caller, "tools/call", "old_echo", `{"message":"x"}`); !strings.Contains(got, "unknown tool") {
+		if got := f.callTool(caller, "old_echo", `{"message":"x"}`); !strings.Contains(got, "unknown tool") {
 			return got
 		}
 		return ""
 	})
 	f.patch("gateway", config, func() { config.Data = map[string]string{"table.json": `{"version": 1, "auht": {}}`} })
-	if got := f.ask(caller, "tools/call", "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
+	if got := f.callTool(caller, "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
 		t.Errorf("under a table that is refused: %s", got)
 	}
 	f.kubectl("rollout", "restart", "deployment/new")
@@ -133,7 +145,7 @@ func TestGatewayServesServersOfBothProtocolVersionsByATableThatIsWatched(t *test
 		rolled <- out
 	}()
 	for calls := 0; ; calls++ {
-		if got := f.ask(caller, "tools/call", "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
+		if got := f.callTool(caller, "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
 			t.Errorf("call %d while the server is replaced: %s", calls, got)
 		}
 		select {

@@ -1,8 +1,10 @@
 // Package e2e shows the product on a real cluster: the operator is installed as config/default installs it, and runs real
 // MCP servers in real pods, most of them written by nobody here.
 //
-// A promise in seconds is waited for with a deadline of five times as long, and its real interval is logged. What must not
-// happen is looked for in a watch, in every state that the API server ever told, and never by waiting a while.
+// A promise in seconds is waited for with a deadline of five times as long, at least half a minute, and its real interval is
+// logged. What must not happen is looked for in a watch, in every state that the API server ever told, and never by waiting
+// a while. Calls that must not fail begin after a pod was seen to be answered: the network plugin learns of a new pod later
+// than the kubelet says that it is ready, and rejects until then whom it does not know.
 //
 // Tests without t.Parallel disturb the whole cluster (they restart the operator, or drain a node): Go runs them first, one
 // by one.

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 const (
@@ -40,6 +41,9 @@ func listen(address string) int {
 	return 0
 }
 
+// metadataNode is held by the test that plays the metadata service: there is one such address on the node.
+var metadataNode sync.Mutex
+
 // listenOnMetadataAddress plays the metadata service of a cloud on one node of the local cluster, whose network is a
 // namespace of this machine, until the test ends. It returns the node's name.
 func (f *fixture) listenOnMetadataAddress() string {
@@ -49,6 +53,8 @@ func (f *fixture) listenOnMetadataAddress() string {
 	if _, err := os.Stat(filepath.Join("/run/netns", network)); err != nil {
 		f.t.Skipf("only the local cluster has nodes whose network is a namespace of this machine: %v", err)
 	}
+	metadataNode.Lock()
+	f.t.Cleanup(metadataNode.Unlock) // runs last, after the address was taken away
 	inNode := func(ctx context.Context, args ...string) *exec.Cmd {
 		return exec.CommandContext(ctx, "ip", append([]string{"netns", "exec", network}, args...)...)
 	}

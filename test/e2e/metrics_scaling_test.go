@@ -37,7 +37,7 @@ func TestGatewayIsScaledByItsLoad(t *testing.T) {
 	if n := len(a.podsOf("gateway")); n != 1 {
 		t.Errorf("the idle gateway has %d pods", n)
 	}
-	calling := f.keepCalling(f.echo(echoPod("client", "sleep")), "echoed", `{"delay": "0s"}`, "-url", ready.Status.Endpoint, "-every", "20ms")
+	calling := a.keepCalling(f.echo(echoPod("client", "sleep")), "echoed", `{"delay": "0s"}`, "-url", ready.Status.Endpoint, "-every", "20ms")
 	await(t, "a second pod serves", scaledSoon, func() string {
 		n := 0
 		for _, pod := range a.podsOf("gateway") {

@@ -31,6 +31,20 @@ func reaches(t *testing.T, what string, from client.ObjectKey, address string) {
 	})
 }
 
+// posts waits until the answer to a POST of a pod, with more arguments of `echo post`, has a word: the network plugin may
+// know a new pod later than the kubelet says that it is ready.
+func posts(t *testing.T, from client.ObjectKey, word string, arguments ...string) {
+	t.Helper()
+	command := append([]string{"/echo", "post", "-H", "Accept: application/json, text/event-stream"}, arguments...)
+	await(t, fmt.Sprintf("a POST of pod %s is answered with %s", from.Name, word), policySoon, func() string {
+		out, err := execute(t.Context(), from, command...)
+		if err != nil || !strings.Contains(out, word) {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	})
+}
+
 // isKeptOut waits until a pod tries to connect to an address and gets no answer. That its name is not found, or that the
 // pod cannot be asked, does not count.
 func isKeptOut(t *testing.T, what string, from client.ObjectKey, address string) {

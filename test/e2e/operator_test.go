@@ -133,23 +133,31 @@ func TestMetricsAreForWhoHasTheRoleAndForgetDeletedServers(t *testing.T) {
 		if scraper.token = ""; account != "" {
 			scraper.token = f.metricsToken(account, "")
 		}
-		status, _, err := scraper.get(f.t.Context())
-		if err != nil || status != want {
-			t.Errorf("account %q gets status %d (%v), want %d", account, status, err, want)
-		}
+		await(t, fmt.Sprintf("account %q gets status %d", account, want), readySoon, func() string { // rights are told by a watch
+			if status, _, err := scraper.get(f.t.Context()); err != nil || status != want {
+				return fmt.Sprintf("status %d, %v", status, err)
+			}
+			return ""
+		})
 	}
 
 	scraper.token = f.metricsToken("prometheus", "mcp-operator-metrics-reader")
 	ours := []string{`name="measured"`, fmt.Sprintf("namespace=%q", f.namespace)}
-	lines, err := scraper.series(f.t.Context(), "mcpserver_condition_info", append(ours, `type="Ready"`)...)
 	want := []string{fmt.Sprintf(`mcpserver_condition_info{name="measured",namespace=%q,reason="Available",status="True",type="Ready"} 1`, f.namespace)}
-	if diff := cmp.Diff(want, lines); err != nil || diff != "" {
-		t.Errorf("%v (-want +got)\n%s", err, diff)
-	}
-	lines, err = scraper.series(f.t.Context(), "mcpserver_handshake_total", append(ours, `result="success"`)...)
-	if err != nil || len(lines) != 1 {
-		t.Errorf("handshakes are counted as %q, %v", lines, err)
-	}
+	await(t, "the condition is told", readySoon, func() string { // a series is changed after the status is written
+		lines, err := scraper.series(f.t.Context(), "mcpserver_condition_info", slices.Concat(ours, []string{`type="Ready"`})...)
+		if diff := cmp.Diff(want, lines); err != nil || diff != "" {
+			return fmt.Sprintf("%v (-want +got)\n%s", err, diff)
+		}
+		return ""
+	})
+	await(t, "handshakes are counted", readySoon, func() string {
+		lines, err := scraper.series(f.t.Context(), "mcpserver_handshake_total", slices.Concat(ours, []string{`result="success"`})...)
+		if err != nil || len(lines) != 1 {
+			return fmt.Sprintf("%q, %v", lines, err)
+		}
+		return ""
+	})
 
 	f.kubectl("delete", "mcpserver", "measured")
 	for _, metric := range []string{"mcpserver_condition_info", "mcpserver_handshake_total", "mcpserver_handshake_duration_seconds_count"} {

@@ -33,11 +33,7 @@ func TestConformanceServerIsReadyAndAnswersAPodOfItsNamespace(t *testing.T) {
 
 	client := f.echo(echoPod("client", "sleep"))
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"test_simple_text","arguments":{}}}`
-	out, err := execute(f.t.Context(), client, "/echo", "post", "-H", "Accept: application/json, text/event-stream",
-		"-H", "MCP-Protocol-Version: 2025-11-25", ready.Status.Endpoint, call)
-	if err != nil || !strings.Contains(out, "This is a simple text response") {
-		t.Errorf("call of a tool at %s from a pod: %v\n%s", ready.Status.Endpoint, err, out)
-	}
+	posts(t, client, "This is a simple text response", "-H", "MCP-Protocol-Version: 2025-11-25", ready.Status.Endpoint, call)
 
 	lines := strings.Split(strings.TrimSpace(f.kubectl("get", "mcpservers")), "\n")
 	want := [][]string{

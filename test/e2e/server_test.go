@@ -85,29 +85,24 @@ type check func(*mcpv1alpha1.MCPServer) string
 // await waits until the server's newest state passes all checks, counting from now.
 func (s *running) await(what string, promised time.Duration, checks ...check) *mcpv1alpha1.MCPServer {
 	s.t.Helper()
-	return s.awaitSince(time.Now(), what, promised, checks...)
+	return s.awaitOf(newest, time.Now(), what, promised, checks)
 }
 
-// awaitSince is await, counting from begin.
+// awaitSince is await, counting from begin, and of any state since then.
 func (s *running) awaitSince(begin time.Time, what string, promised time.Duration, checks ...check) *mcpv1alpha1.MCPServer {
 	s.t.Helper()
-	var newest *mcpv1alpha1.MCPServer
+	return s.awaitOf(since(begin), begin, what, promised, checks)
+}
+
+func (s *running) awaitOf(which choice, begin time.Time, what string, promised time.Duration, checks []check) *mcpv1alpha1.MCPServer {
+	s.t.Helper()
+	var found *mcpv1alpha1.MCPServer
 	s.history.await(s.t, s.name+" "+what, begin, promised, func(states []state) string {
-		if len(states) == 0 {
-			return "the API server told nothing of it yet"
-		}
-		var ok bool
-		if newest, ok = states[len(states)-1].object.(*mcpv1alpha1.MCPServer); !ok {
-			return fmt.Sprintf("%T is no MCPServer", states[len(states)-1].object)
-		}
-		for _, check := range checks {
-			if instead := check(newest); instead != "" {
-				return instead
-			}
-		}
-		return ""
+		object, instead := passing[*mcpv1alpha1.MCPServer](which(states), checks)
+		found = object
+		return instead
 	})
-	return newest
+	return found
 }
 
 // awaitReady waits until the server is Ready at its first generation, counting from its create.

@@ -27,10 +27,7 @@ func TestAServerOfTheCompatibilityAPIBecomesReadyAndIsScaledToZeroAndBack(t *tes
 		t.Errorf("status %+v, want the address %s", ready.Status, want)
 	}
 	caller := f.echo(echoPod("caller", "sleep"))
-	out, err := execute(t.Context(), caller, "/echo", "get", want)
-	if !answered(out) {
-		t.Errorf("the address does not answer: %v: %s", err, out)
-	}
+	reaches(t, "a caller at the address that is told", caller, want)
 	await(t, "the events are there", readySoon, func() string { return f.eventOf("everything", "Normal", "Available", "is ready; Ready=True") })
 
 	table := f.kubectl("get", "mcpservers.mcp.x-k8s.io")
@@ -113,33 +110,6 @@ func TestEachFailureOfAPodIsToldInTheWordsOfTheCompatibilityAPI(t *testing.T) {
 	for name, failure := range failures {
 		f.sigSays(name, 2*podStart, metav1.ConditionFalse, "DeploymentUnavailable", failure.words...)
 		await(t, name+": the event is there", readySoon, func() string { return f.warned(name, "DeploymentUnavailable") })
-	}
-}
-
-func TestServersThatAreNoMCPServersAndThoseThatAskForCredentials(t *testing.T) {
-	t.Parallel()
-	f := withCompatibilityAPI(t)
-	f.create(sigServer("web", runs("serve")), sigServer("guarded", runs("serve", "-status", "401")), sigServer("forbidden", runs("serve", "-status", "403")))
-	web := f.sigSays("web", readySoon+podStart, metav1.ConditionFalse, "MCPEndpointUnavailable", "MCP endpoint is not serving a valid MCP protocol: ")
-	if web.Status.Address != nil || web.Status.HandshakeRetryCount == 0 {
-		t.Errorf("address %v, attempts %d", web.Status.Address, web.Status.HandshakeRetryCount)
-	}
-	for _, name := range []string{"guarded", "forbidden"} {
-		server := f.sigReady(name)
-		if server.Status.ServerInfo == nil || server.Status.ServerInfo.Name != "" || server.Status.Address == nil {
-			t.Errorf("%s: serverInfo %+v, address %v", name, server.Status.ServerInfo, server.Status.Address)
-		}
-	}
-	f.sigAwait("web", "has been asked ten times", 130*time.Second, func(server *sigv1alpha1.MCPServer) string {
-		if server.Status.HandshakeRetryCount < 10 {
-			return fmt.Sprint(server.Status.HandshakeRetryCount)
-		}
-		return ""
-	})
-	await(t, "it is told once more", readySoon, func() string { return f.warned("web", "MCPEndpointUnavailable", "attempts in a row") })
-	f.sigEdit("web", runs("mcp"))
-	if healed := f.sigReady("web"); healed.Status.HandshakeRetryCount != 0 {
-		t.Errorf("%d attempts are left", healed.Status.HandshakeRetryCount)
 	}
 }
 

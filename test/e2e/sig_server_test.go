@@ -18,7 +18,11 @@ func withCompatibilityAPI(t *testing.T) *fixture {
 	t.Helper()
 	f := start(t)
 	f.kubectl("apply", "--kustomize=../../config/crds-sig")
-	f.kubectl("wait", "customresourcedefinition/mcpservers.mcp.x-k8s.io", "--for=condition=Established", "--timeout=1m")
+	await(t, "the CRD is established", readySoon, func() string { // kubectl wait fails of one that has no conditions yet
+		status := f.kubectl("get", "customresourcedefinition", "mcpservers.mcp.x-k8s.io",
+			`--output=jsonpath={.status.conditions[?(@.type=="Established")].status}`)
+		return linesMissing(status, "True")
+	})
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, err := kubectl(context.Background(), "--namespace="+f.namespace, "get", "mcpservers.mcp.x-k8s.io", "--output=yaml")

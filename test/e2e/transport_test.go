@@ -144,10 +144,7 @@ func TestServerOverStdioIsReadyAndItsToolsCanBeCalled(t *testing.T) {
 	caller := f.echo(echoPod("client", "sleep"))
 	const call = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
 		`"clientInfo":{"name":"e2e","version":"1"}}}`
-	out, err := execute(t.Context(), caller, "/echo", "post", "-H", "Accept: application/json, text/event-stream", ready.Status.Endpoint, call)
-	if err != nil || !strings.Contains(out, `"serverInfo"`) {
-		t.Errorf("initialize at %s from a pod: %v\n%s", ready.Status.Endpoint, err, out)
-	}
+	posts(t, caller, `"serverInfo"`, ready.Status.Endpoint, call)
 	for _, pod := range s.pods() {
 		for _, mount := range pod.Spec.Containers[0].VolumeMounts {
 			if mount.MountPath == "/mcp-bridge" && !mount.ReadOnly {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -138,10 +139,11 @@ func (c *counter) take() requests {
 	return taken
 }
 
-func (c *counter) count() int {
+// written returns the writes since the last call of take.
+func (c *counter) written() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.writes)
+	return slices.Clone(c.writes)
 }
 
 // fixture is a namespace, a client, and a running operator.
@@ -151,10 +153,12 @@ type fixture struct {
 	namespace string
 	client    client.Client
 	counter   *counter
+	known     client.Reader // what the operator was told by its watches
 	stop      func()
 
-	// gatewayImage is what the operator is told at its next start.
-	gatewayImage string
+	// gatewayImage and probeInterval are what the operator is told at its next start. An interval of 0 is the operator's own.
+	gatewayImage  string
+	probeInterval time.Duration
 }
 
 // start starts an operator. pods is where its prober gets when it dials a pod; nil dials pod addresses.
@@ -191,7 +195,7 @@ func (f *fixture) restart(pods *dialer, servers int) {
 	f.stop()
 	before := reconciled(f.t)
 	f.run(pods)
-	f.eventually(fmt.Sprintf("%d servers are reconciled after a restart", servers), func() error {
+	f.within(manySoon, fmt.Sprintf("%d servers are reconciled after a restart", servers), func() error {
 		if n := reconciled(f.t) - before; n < servers {
 			return fmt.Errorf("%d are", n)
 		}
@@ -241,8 +245,10 @@ func (f *fixture) run(pods *dialer) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+	f.known = mgr.GetClient()
 	settings := engine.Settings{
 		OperatorNamespace: operatorNamespace, HashKey: []byte("a key for tests of 32 bytes....."), GatewayImage: f.gatewayImage,
+		ProbeInterval: f.probeInterval,
 	}
 	if pods != nil {
 		settings.ProbeTransport = pods.transport
@@ -307,27 +313,41 @@ func (f *fixture) edit(obj client.Object, name string, change func()) {
 	}
 }
 
-// eventually waits until check returns nil. The deadline is five times what is promised.
+const (
+	// soon is how long anything is waited for: five times what is promised.
+	soon = 30 * time.Second
+	// manySoon is that where many objects are reconciled.
+	manySoon = 2 * time.Minute
+)
+
+// eventually waits until check returns nil.
 func (f *fixture) eventually(what string, check func() error) {
+	f.t.Helper()
+	f.within(soon, what, check)
+}
+
+// within is eventually with another deadline.
+func (f *fixture) within(deadline time.Duration, what string, check func() error) {
 	f.t.Helper()
 	var last error
 	begin := time.Now()
-	err := wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, deadline, true, func(context.Context) (bool, error) {
 		last = check()
 		return last == nil, nil
 	})
 	if err != nil {
-		f.t.Fatalf("%s: not within 30 s: %v", what, last)
+		f.t.Fatalf("%s: not within %s: %v", what, deadline, last)
 	}
 	f.t.Logf("%s: after %v", what, time.Since(begin).Round(time.Millisecond))
 }
 
-// quiet waits until the operator wrote nothing for a second, and returns what it asked before.
+// quiet waits until the operator wrote nothing for a second, and returns what it asked before. That it has begun to write it
+// does not know: what is due is waited for before.
 func (f *fixture) quiet() requests {
 	f.t.Helper()
-	last, since := f.counter.count(), time.Now()
-	err := wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		if n := f.counter.count(); n != last {
+	last, since := len(f.counter.written()), time.Now()
+	err := wait.PollUntilContextTimeout(f.ctx, 20*time.Millisecond, manySoon, true, func(context.Context) (bool, error) {
+		if n := len(f.counter.written()); n != last {
 			last, since = n, time.Now()
 		}
 		return time.Since(since) > time.Second, nil
@@ -362,14 +382,16 @@ func (f *fixture) condition(name, conditionType string, status metav1.ConditionS
 // rolledOut plays the Deployment controller and the kubelet: the Deployment is observed, with so many ready replicas.
 func (f *fixture) rolledOut(name string, ready int32) {
 	f.t.Helper()
-	d := &appsv1.Deployment{}
-	f.eventually("Deployment "+name, func() error { return f.get(d, name) })
-	d.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, ReadyReplicas: ready, AvailableReplicas: ready,
-	}
-	if err := f.client.Status().Update(f.ctx, d); err != nil {
-		f.t.Fatal(err)
-	}
+	f.eventually("the status of Deployment "+name+" is written", func() error {
+		d := &appsv1.Deployment{}
+		if err := f.get(d, name); err != nil {
+			return err
+		}
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, ReadyReplicas: ready, AvailableReplicas: ready,
+		}
+		return f.client.Status().Update(f.ctx, d) // in conflict where the operator wrote in between, as for the controller that is played
+	})
 }
 
 func nameOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }

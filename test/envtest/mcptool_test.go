@@ -197,7 +197,7 @@ func TestAnOpenAPIToolFollowsItsConfigMap(t *testing.T) {
 	f.quiet()
 	f.create(documents)
 	tool := f.tool("pets", "Ready", metav1.ConditionTrue, "Available")
-	f.wantWrites("a document that is there", map[string]int{"configmaps": 1}, 2)
+	f.wantWrites("a document that is there", map[string]int{"configmaps": 1}, 3)
 	first := &corev1.ConfigMap{}
 	if err := f.get(first, tool.Status.Definitions.Name); err != nil {
 		t.Fatal(err)

@@ -93,16 +93,16 @@ func TestAStatusThatSomebodyElseWroteIsCorrected(t *testing.T) {
 	f.create(f.server("tampered"))
 	f.readyPod("tampered", "tampered-a")
 	f.rolledOut("tampered", 1)
-	object := f.condition("tampered", "Ready", metav1.ConditionTrue, "Available")
-	for i := range object.Status.Conditions {
-		if c := &object.Status.Conditions[i]; c.Type == "Ready" || c.Type == "Verified" {
-			c.Status, c.Reason = metav1.ConditionFalse, "Tampered"
+	f.eventually("somebody else writes", func() error { // in conflict where the operator wrote in between
+		object := f.condition("tampered", "Ready", metav1.ConditionTrue, "Available")
+		for i := range object.Status.Conditions {
+			if c := &object.Status.Conditions[i]; c.Type == "Ready" || c.Type == "Verified" {
+				c.Status, c.Reason = metav1.ConditionFalse, "Tampered"
+			}
 		}
-	}
-	object.Status.Endpoint = "http://elsewhere"
-	if err := f.client.Status().Update(f.ctx, object); err != nil {
-		t.Fatal(err)
-	}
+		object.Status.Endpoint = "http://elsewhere"
+		return f.client.Status().Update(f.ctx, object)
+	})
 	f.condition("tampered", "Verified", metav1.ConditionTrue, "Verified")
 	if ready := f.condition("tampered", "Ready", metav1.ConditionTrue, "Available"); ready.Status.Endpoint == "http://elsewhere" {
 		t.Error("the endpoint is that of somebody else")
@@ -171,9 +171,10 @@ func TestAnEndingNamespaceIsLeftAlone(t *testing.T) {
 	if err := f.client.Delete(f.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	ns := &corev1.Namespace{}
-	f.eventually("the namespace ends", func() error {
-		err := f.client.Get(f.ctx, nameOf(f.namespace), ns)
+	ns := &metav1.PartialObjectMetadata{}
+	ns.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
+	f.eventually("the operator knows that the namespace ends", func() error {
+		err := f.known.Get(f.ctx, nameOf(f.namespace), ns)
 		if err == nil && ns.DeletionTimestamp.IsZero() {
 			return errors.New("not yet")
 		}

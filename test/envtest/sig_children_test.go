@@ -54,7 +54,12 @@ func TestEveryInputOfTheCompatibilityAPICostsNothingAfterARestart(t *testing.T) 
 	}
 	for i, file := range files {
 		f.eventually(filepath.Base(file)+" is applied", func() error {
-			return f.get(&corev1.Service{}, fmt.Sprintf("golden-%d", i))
+			name, server := fmt.Sprintf("golden-%d", i), &sigv1alpha1.MCPServer{}
+			err := errors.Join(f.get(&appsv1.Deployment{}, name), f.get(&corev1.Service{}, name), f.get(server, name))
+			if err == nil && conditionOf(server, "Ready").Type == "" {
+				return errors.New("it has no status yet")
+			}
+			return err
 		})
 	}
 	f.quiet()
@@ -170,10 +175,12 @@ func TestAMissingKeyIsToldAndAChangeOfASecretRollsPodsOnce(t *testing.T) {
 		t.Errorf("the hash was %q and is %q", first, second)
 	}
 	f.edit(server, "keys", func() { server.Spec.Config.Storage = nil })
-	f.quiet()
-	if third := hash(); third != "" {
-		t.Errorf("a server that refers to nothing has the hash %q", third)
-	}
+	f.eventually("a server that refers to nothing has no hash", func() error {
+		if third := hash(); third != "" {
+			return fmt.Errorf("it is %q", third)
+		}
+		return nil
+	})
 }
 
 func TestAForeignServiceIsNotTouchedAndTheServerHealsWhenItGoes(t *testing.T) {
@@ -232,7 +239,15 @@ func TestOfTwoAPIsWithOneNameTheSecondIsRefusedAndHealsWhenTheFirstGoes(t *testi
 		if err := f.client.Delete(f.ctx, tt.first); err != nil {
 			t.Fatal(err)
 		}
-		f.quiet()                        // seen: who has not seen it yet makes the children again, which nobody collects here
+		// Who has not seen it yet makes the children again, which nobody collects here.
+		f.eventually("the operator knows that the first is gone", func() error {
+			err := f.known.Get(f.ctx, client.ObjectKeyFromObject(tt.first), tt.first)
+			if err == nil {
+				return errors.New("it is there")
+			}
+			return client.IgnoreNotFound(err)
+		})
+		f.quiet()
 		for _, child := range children { // the garbage collector's part
 			if err := f.client.Delete(f.ctx, child); err != nil {
 				t.Fatal(err)

@@ -76,22 +76,24 @@ func (f *fixture) sigPod(server, name string) *corev1.Pod {
 // reported plays the Deployment controller: the Deployment is observed and says how many of its pods are ready.
 func (f *fixture) reported(name string, ready int32) {
 	f.t.Helper()
-	d := &appsv1.Deployment{}
-	f.eventually("Deployment "+name, func() error { return f.get(d, name) })
 	status := corev1.ConditionFalse
 	if ready > 0 {
 		status = corev1.ConditionTrue
 	}
-	d.Status = appsv1.DeploymentStatus{
-		ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, ReadyReplicas: ready, AvailableReplicas: ready,
-		Conditions: []appsv1.DeploymentCondition{
-			{Type: appsv1.DeploymentAvailable, Status: status, Reason: "Played"},
-			{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
-		},
-	}
-	if err := f.client.Status().Update(f.ctx, d); err != nil {
-		f.t.Fatal(err)
-	}
+	f.eventually("the status of Deployment "+name+" is written", func() error {
+		d := &appsv1.Deployment{}
+		if err := f.get(d, name); err != nil {
+			return err
+		}
+		d.Status = appsv1.DeploymentStatus{
+			ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, ReadyReplicas: ready, AvailableReplicas: ready,
+			Conditions: []appsv1.DeploymentCondition{
+				{Type: appsv1.DeploymentAvailable, Status: status, Reason: "Played"},
+				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+			},
+		}
+		return f.client.Status().Update(f.ctx, d) // in conflict where the operator wrote in between, as for the controller that is played
+	})
 }
 
 // allOf takes every key of a ConfigMap for a variable.

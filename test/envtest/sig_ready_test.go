@@ -97,7 +97,7 @@ func TestHandshakesThatFailAreCountedAsTheyAreAndGoOn(t *testing.T) {
 	if failing.Status.Address != nil {
 		t.Errorf("a server that was never verified has the address %v", failing.Status.Address)
 	}
-	f.wantSeries("counted", map[string]string{"Ready": "False MCPEndpointUnavailable"})
+	f.wantSeries("counted", map[string]string{"Accepted": "True Valid", "Ready": "False MCPEndpointUnavailable"})
 	f.hasEvents("counted", "Warning MCPEndpointUnavailable MCPHandshakeFailed")
 	counted := func(least int32) int32 {
 		f.eventually(fmt.Sprintf("%d attempts are counted", least), func() error {
@@ -123,14 +123,15 @@ func TestHandshakesThatFailAreCountedAsTheyAreAndGoOn(t *testing.T) {
 	if again := f.sigCondition("counted", "Ready", metav1.ConditionTrue, "Available"); again.Status.HandshakeRetryCount != 0 {
 		t.Errorf("a server that answers has failed %d times", again.Status.HandshakeRetryCount)
 	}
-	f.wantSeries("counted", map[string]string{"Ready": "True Available"})
+	f.wantSeries("counted", map[string]string{"Accepted": "True Valid", "Ready": "True Available"})
 	if err := f.client.Delete(f.ctx, f.sigServer("counted")); err != nil {
 		t.Fatal(err)
 	}
 	f.wantSeries("counted", nil)
 }
 
-// wantSeries waits until mcpserver_condition_info says of a server's conditions what is wanted; nil is not a single series of any name.
+// wantSeries waits until mcpserver_condition_info says of a server's conditions what is wanted, and of no other; nil is not a single
+// series of any name.
 func (f *fixture) wantSeries(server string, want map[string]string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("metrics say %v", want), func() error {
@@ -156,10 +157,13 @@ func (f *fixture) wantSeries(server string, want map[string]string) {
 				}
 			}
 		}
-		for conditionType, says := range want {
-			if len(got[conditionType]) != 1 || got[conditionType][0] != says {
-				return fmt.Errorf("%s: %v", conditionType, got[conditionType])
+		for conditionType, says := range got {
+			if len(says) != 1 || says[0] != want[conditionType] {
+				return fmt.Errorf("%s: %v", conditionType, says)
 			}
+		}
+		if len(got) != len(want) {
+			return fmt.Errorf("there is %v", got)
 		}
 		return nil
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -15,8 +16,8 @@ import (
 	"github.com/mcp-operator/mcp-operator/test/launch"
 )
 
-// maxIdle is what a gateway with one backend and no clients may have resident, in bytes. Most of it are pages of its binary, of
-// which little is needed at rest, but the system maps them in large pieces.
+// maxIdle is what a gateway with one backend and no clients may have resident, in bytes: what is its own (RssAnon) and the pages of
+// its binary (RssFile). Most are the latter, of which little is needed at rest, but the system maps them in large pieces.
 const maxIdle = 12_000_000
 
 func TestAnIdleGatewayIsSmall(t *testing.T) {
@@ -40,6 +41,20 @@ func TestAnIdleGatewayIsSmall(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("it does not listen to its backend")
 	}
+	// What its start took for a moment it gives back in the background, later on a busy machine: the least of several looks counts.
+	least := math.MaxInt
+	launch.Await(t, func() error {
+		if least = min(least, resident(t, g)); least > maxIdle {
+			return fmt.Errorf("%d bytes are resident, at most %d are agreed on", least, maxIdle)
+		}
+		return nil
+	})
+	t.Logf("%d bytes are resident", least)
+}
+
+// resident is what a gateway has resident, in bytes.
+func resident(t *testing.T, g *launch.Gateway) int {
+	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.Process.Process.Pid))
 	if os.IsNotExist(err) {
 		t.Skip("the system does not tell of memory in /proc")
@@ -52,8 +67,5 @@ func TestAnIdleGatewayIsSmall(t *testing.T) {
 	if _, err := fmt.Sscanf(rest, "%d kB", &kib); err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%d bytes are resident", kib<<10)
-	if kib<<10 > maxIdle {
-		t.Errorf("%d bytes are resident, at most %d are agreed on:\n%s", kib<<10, maxIdle, status)
-	}
+	return kib << 10
 }

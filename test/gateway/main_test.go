@@ -19,9 +19,16 @@ var binary string
 // asServer makes this program the server that the tests put behind the gateway, on its standard input and output.
 const asServer = "serve-on-stdio"
 
+// programs are what this one can be besides the tests, by its first argument.
+var programs = map[string]func(args []string) error{
+	asServer:  func([]string) error { return newServer("stdio").Run(context.Background(), &mcp.StdioTransport{}) },
+	asPod:     servePod,
+	asReplica: serveReplica,
+}
+
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == asServer {
-		if err := newServer("stdio").Run(context.Background(), &mcp.StdioTransport{}); err != nil {
+	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
+		if err := programs[os.Args[1]](os.Args[2:]); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 		return

@@ -3,10 +3,12 @@ package gateway
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -82,39 +84,73 @@ func TestARestartOfTheServerCostsAClientNothing(t *testing.T) {
 // service sends each request to the next replica that is ready, as a Service of Kubernetes would.
 type service struct {
 	replicas []*launch.Gateway
-	turn     atomic.Int64
+	// start starts another one.
+	start func() *launch.Gateway
 
 	mu   sync.Mutex
+	turn int
 	gone map[*launch.Gateway]bool
 }
 
 func (s *service) RoundTrip(r *http.Request) (*http.Response, error) {
-	first := int(s.turn.Add(1))
-	for i := range s.replicas {
-		g := s.replicas[(first+i)%len(s.replicas)]
-		s.mu.Lock()
-		gone := s.gone[g]
-		s.mu.Unlock()
-		if gone {
-			continue
-		}
-		r = r.Clone(r.Context())
-		r.URL.Host = strings.TrimSuffix(strings.TrimPrefix(g.URL, "http://"), "/mcp")
-		return http.DefaultTransport.RoundTrip(r)
+	g := s.next()
+	if g == nil {
+		return nil, errors.New("no replica is ready")
 	}
-	return nil, errors.New("no replica is ready")
+	r = r.Clone(r.Context())
+	r.URL.Host = strings.TrimSuffix(strings.TrimPrefix(g.URL, "http://"), "/mcp")
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// next is the replica whose turn it is; nil if none is ready.
+func (s *service) next() *launch.Gateway {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.turn++
+	for i := range s.replicas {
+		if g := s.replicas[(s.turn+i)%len(s.replicas)]; !s.gone[g] {
+			return g
+		}
+	}
+	return nil
+}
+
+// kill kills a replica, which nobody is sent to any more by then.
+func (s *service) kill(i int) *launch.Gateway {
+	s.mu.Lock()
+	g := s.replicas[i]
+	s.gone[g] = true
+	s.mu.Unlock()
+	g.Kill()
+	return g
+}
+
+// replace puts another replica in a killed one's place.
+func (s *service) replace(i int) {
+	g := s.start()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replicas[i] = g
 }
 
 // replicas starts three gateways with the same keys in front of the backends.
 func replicas(t *testing.T, backends ...table.Backend) *service {
 	t.Helper()
+	return replicasOf(t, binary, nil, backends...)
+}
+
+func replicasOf(t *testing.T, program string, flags []string, backends ...table.Backend) *service {
+	t.Helper()
 	dir := t.TempDir()
 	launch.Write(t, filepath.Join(dir, "k1"), []byte(strings.Repeat("0123456789abcdef", 4)))
 	file := filepath.Join(t.TempDir(), "table.json")
 	launch.WriteTable(t, file, backends...)
-	s := &service{gone: map[*launch.Gateway]bool{}}
+	s := &service{gone: map[*launch.Gateway]bool{}, start: func() *launch.Gateway {
+		t.Helper()
+		return launch.Run(t, program, "serve", append([]string{"--table", file, "--session-keys", dir, "--drain-delay", "1s"}, flags...)...)
+	}}
 	for range 3 {
-		s.replicas = append(s.replicas, launch.Run(t, binary, "serve", "--table", file, "--session-keys", dir, "--drain-delay", "1s"))
+		s.replicas = append(s.replicas, s.start())
 	}
 	return s
 }
@@ -214,6 +250,94 @@ func TestReplicasAreReplacedWithoutAFailedCall(t *testing.T) {
 	}
 	close(stop)
 	wg.Wait()
+}
+
+// TestNobodyNoticesThatPodsAndReplicasAreKilledButWhoIsCalledThere kills pods of the server and replicas of the gateway, which the seed
+// chooses, while clients of every kind call.
+func TestNobodyNoticesThatPodsAndReplicasAreKilledButWhoIsCalledThere(t *testing.T) {
+	const size, kills = 3, 6
+	f := newFleet(t, size)
+	var backends []table.Backend
+	for _, kind := range []string{"stateful", "stateless"} {
+		backends = append(backends, table.Backend{Name: kind, Prefix: kind + "_", URL: "http://" + f.service() + "/" + kind, PodsHost: "pods.test"})
+	}
+	s := replicasOf(t, os.Args[0], nil, backends...)
+	var payers []*payer
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	end := sync.OnceFunc(func() {
+		close(stop)
+		wg.Wait()
+	})
+	defer end()
+	for i := range 8 {
+		p := newPayer(t, s, strconv.Itoa(i), backends[i%2].Prefix+"pay", []string{legacy, modern}[i/2%2])
+		payers = append(payers, p)
+		wg.Go(func() { p.run(stop) })
+	}
+	seed := rand.New(rand.NewPCG(1, 2))
+	var deaths []death
+	for range kills {
+		for _, p := range payers {
+			p.awaitPaid(t, 10)
+		}
+		i, at := seed.IntN(size), time.Now()
+		if seed.IntN(2) == 0 {
+			g := s.kill(i)
+			deaths = append(deaths, death{gateway: g, at: at, by: time.Now()})
+			s.replace(i)
+		} else {
+			address := f.kill(i)
+			deaths = append(deaths, death{pod: address, at: at, by: time.Now()})
+			f.start(t)
+		}
+	}
+	for _, p := range payers {
+		p.awaitPaid(t, 10)
+	}
+	end()
+	for i := range size {
+		s.kill(i) // there is nothing to be drained for
+	}
+	audit(t, f, payers, deaths)
+}
+
+// audit compares what the clients were told with what the pods did.
+func audit(t *testing.T, f *fleet, payers []*payer, deaths []death) {
+	t.Helper()
+	carriedOut := map[string][]string{}
+	content, err := os.ReadFile(f.ledger)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(content)) {
+		id, address, _ := strings.Cut(strings.TrimSpace(line), " ")
+		carriedOut[id] = append(carriedOut[id], address)
+	}
+	calls, failed := 0, 0
+	for _, payer := range payers {
+		for _, p := range payer.payments {
+			calls++
+			at := carriedOut[p.id]
+			if len(at) > 1 {
+				t.Errorf("call %s was carried out %d times, at %s; its caller was told %q", p.id, len(at), at, p.failure)
+			}
+			switch {
+			case p.failure == "" && len(at) == 0:
+				t.Errorf("call %s was carried out nowhere, and succeeded", p.id)
+				continue
+			case p.failure == "":
+				continue
+			case len(at) > 0 && strings.Contains(p.failure, "safe to try again"):
+				t.Errorf("call %s was carried out at %s; its caller was told %s", p.id, at, p.failure)
+			}
+			failed++
+			if !slices.ContainsFunc(deaths, func(d death) bool { return d.excuses(&p, strings.Join(at, " ")) }) {
+				t.Errorf("call %s failed, and nobody died under it: %s", p.id, p.failure)
+			}
+		}
+	}
+	t.Logf("of %d calls %d were in flight where somebody was killed; %d were killed", calls, failed, len(deaths))
 }
 
 func TestAHundredClientsOfOneStdioServer(t *testing.T) {

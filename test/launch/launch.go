@@ -2,6 +2,7 @@
 package launch
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -27,7 +28,7 @@ func Build(tb testing.TB, file string, sources ...string) string {
 	return file
 }
 
-// FreeAddress is an address on this machine that nothing listens on.
+// FreeAddress is an address on this machine that nothing listens on at the moment. Somebody else may be given it before it is used.
 func FreeAddress(tb testing.TB) string {
 	tb.Helper()
 	l, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
@@ -166,13 +167,34 @@ func WriteTable(tb testing.TB, file string, backends ...table.Backend) {
 	}
 }
 
-// Run starts a gateway with a command of its, and waits until it is ready.
+// Run starts a gateway with a command of its, and waits until it is ready. One that lost its address to another program, between
+// the choice and its start, is started anew with another.
 func Run(tb testing.TB, binary, command string, args ...string) *Gateway {
 	tb.Helper()
-	address, health := FreeAddress(tb), FreeAddress(tb)
-	g := &Gateway{URL: "http://" + address + "/mcp", Health: "http://" + health}
-	g.Process = Start(tb, binary, append([]string{command, "--listen", address, "--health-listen", health, "--drain-delay", "0s"}, args...)...)
+	for range 5 {
+		address, health := FreeAddress(tb), FreeAddress(tb)
+		g := &Gateway{URL: "http://" + address + "/mcp", Health: "http://" + health}
+		g.Process = Start(tb, binary, append([]string{command, "--listen", address, "--health-listen", health, "--drain-delay", "0s"}, args...)...)
+		if g.begins(tb) {
+			return g
+		}
+	}
+	tb.Fatal("the gateway was started five times, and each time another program had taken its address")
+	return nil
+}
+
+// begins waits until the gateway is ready, or has ended since its address is in use.
+func (g *Gateway) begins(tb testing.TB) (ready bool) {
+	tb.Helper()
 	Await(tb, func() error {
+		select {
+		case <-g.ended:
+			if log := g.Log(tb); !bytes.Contains(log, []byte("address already in use")) {
+				tb.Fatalf("the gateway ended: %s", g.ProcessState)
+			}
+			return nil
+		default:
+		}
 		r, err := http.Get(g.Health + "/readyz") //nolint:noctx // it is a process of this test's own
 		if err != nil {
 			return err
@@ -180,7 +202,8 @@ func Run(tb testing.TB, binary, command string, args ...string) *Gateway {
 		if err := r.Body.Close(); err != nil || r.StatusCode != http.StatusOK {
 			return fmt.Errorf("the gateway is not ready: status %d", r.StatusCode)
 		}
+		ready = true
 		return nil
 	})
-	return g
+	return ready
 }

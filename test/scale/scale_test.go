@@ -31,11 +31,15 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/operator"
 )
 
-// rig is an API server of its own, without kubelets, and an operator process.
+const operatorNamespace = "mcp-operator-system"
+
+// rig is an API server of its own, without kubelets, and an operator process once that is started.
 type rig struct {
-	b      *testing.B
-	client client.WithWatch
-	pid    int
+	b          *testing.B
+	client     client.WithWatch
+	kubeconfig []byte
+	pid        int    // of the operator
+	stop       func() // ends it, once
 }
 
 func newRig(b *testing.B) *rig {
@@ -55,9 +59,8 @@ func newRig(b *testing.B) *rig {
 		}
 	})
 	config.QPS = -1
-	r := &rig{b: b, client: newClient(b, config)}
-	r.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mcp-operator-system"}})
-	r.startOperator(env.KubeConfig)
+	r := &rig{b: b, client: newClient(b, config), kubeconfig: env.KubeConfig}
+	r.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})
 	return r
 }
 
@@ -76,11 +79,11 @@ func newClient(b *testing.B, config *rest.Config) client.WithWatch {
 }
 
 // startOperator builds the operator and runs it as its own process, as `make run` does.
-func (r *rig) startOperator(kubeconfig []byte) {
+func (r *rig) startOperator() {
 	r.b.Helper()
 	dir := r.b.TempDir()
 	file, binary := filepath.Join(dir, "kubeconfig"), filepath.Join(dir, "mcp-operator")
-	if err := os.WriteFile(file, kubeconfig, 0o600); err != nil {
+	if err := os.WriteFile(file, r.kubeconfig, 0o600); err != nil {
 		r.b.Fatal(err)
 	}
 	build := exec.CommandContext(r.b.Context(), "go", "build", "-o", binary, "../../cmd/mcp-operator")
@@ -94,7 +97,7 @@ func (r *rig) startOperator(kubeconfig []byte) {
 		r.b.Fatal(err)
 	}
 	r.pid = run.Process.Pid
-	r.b.Cleanup(func() {
+	r.stop = sync.OnceFunc(func() {
 		if err := run.Process.Signal(os.Interrupt); err != nil {
 			r.b.Error(err)
 		}
@@ -102,6 +105,7 @@ func (r *rig) startOperator(kubeconfig []byte) {
 			r.b.Errorf("operator: %v\n%s", err, log.String())
 		}
 	})
+	r.b.Cleanup(r.stop)
 	r.create(server("warm-up", 0))
 	r.until("the operator works", func(ctx context.Context) (bool, error) {
 		s := &mcpv1alpha1.MCPServer{}

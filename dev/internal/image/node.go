@@ -101,7 +101,8 @@ func (b Builder) install(name string) (modules, lock string, err error) {
 			return "", "", err
 		}
 	}
-	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund")
+	// A registry that is busy for a moment is asked again by npm itself.
+	cmd := exec.Command("npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--fetch-retries=5")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", "", fmt.Errorf("npm ci for image %s (check the network and `npm config get registry`): %w\n%s", name, err, npmReason(string(out)))

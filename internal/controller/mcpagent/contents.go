@@ -1,63 +1,73 @@
 package mcpagent
 
 import (
+	"container/list"
 	"context"
 	"fmt"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// contents reads keys of ConfigMaps, which caches hold as metadata only. What is kept is the keys that an agent needs, by the version
-// of the object, so that nothing is read again until it changes.
+// maxContents is how many bytes of keys of ConfigMaps are kept in memory, whoever needs them.
+const maxContents = 32 << 20
+
+// contents reads keys of ConfigMaps, which caches hold as metadata only. What was read is kept, once for all agents, by the version of the
+// object, so that nothing is read again until it changes. Beyond its limit what was not asked for longest is dropped, and read again if
+// it is needed.
 type contents struct {
 	metadata client.Reader // cached
 	content  client.Reader // uncached
+	limit    int           // in bytes
 
 	mu   sync.Mutex
-	kept map[types.NamespacedName]map[string]kept // by agent and name of the ConfigMap
+	kept map[cell]*list.Element
+	used *list.List // of *kept, the last one used first
+	size int
 }
 
-// kept is what is kept of one version of a ConfigMap.
-type kept struct {
-	version string // UID and resource version
-	values  map[string]string
+// cell is a key of a ConfigMap.
+type cell struct {
+	uid types.UID
+	key string
 }
+
+// kept is what a cell holds in one version of the ConfigMap.
+type kept struct {
+	cell
+
+	version, value string
+	exists         bool
+}
+
+func (k *kept) size() int { return len(k.uid) + len(k.key) + len(k.version) + len(k.value) }
 
 func newContents(metadata, content client.Reader) *contents {
-	return &contents{metadata: metadata, content: content, kept: map[types.NamespacedName]map[string]kept{}}
+	return &contents{metadata: metadata, content: content, limit: maxContents, kept: map[cell]*list.Element{}, used: list.New()}
 }
 
-// read returns the values of keys of ConfigMaps in an agent's namespace, by name. A ConfigMap that does not exist has no entry, a key
-// that it does not have none in that.
-func (c *contents) read(ctx context.Context, agent types.NamespacedName, keys map[string][]string) (map[string]map[string]string, error) {
-	c.mu.Lock()
-	known := c.kept[agent]
-	c.mu.Unlock()
-	used, values := map[string]kept{}, map[string]map[string]string{}
+// read returns the values of keys of ConfigMaps in a namespace, by name. A ConfigMap that does not exist has no entry, a key that it does
+// not have none in that.
+func (c *contents) read(ctx context.Context, namespace string, keys map[string][]string) (map[string]map[string]string, error) {
+	values := map[string]map[string]string{}
 	for name, wanted := range keys {
-		found, err := c.readOne(ctx, client.ObjectKey{Namespace: agent.Namespace, Name: name}, wanted, known[name])
+		found, err := c.readOne(ctx, client.ObjectKey{Namespace: namespace, Name: name}, wanted)
 		if err != nil {
 			return nil, err
 		}
 		if found != nil {
-			used[name], values[name] = *found, found.values
+			values[name] = found
 		}
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(used) > 0 {
-		c.kept[agent] = used
-	} else {
-		delete(c.kept, agent)
 	}
 	return values, nil
 }
 
-func (c *contents) readOne(ctx context.Context, key client.ObjectKey, wanted []string, known kept) (*kept, error) {
+// readOne returns what a ConfigMap has of the keys that are wanted; nil if it does not exist.
+func (c *contents) readOne(ctx context.Context, key client.ObjectKey, wanted []string) (map[string]string, error) {
 	meta := partialMetadata("ConfigMap")
 	err := c.metadata.Get(ctx, key, meta)
 	if apierrors.IsNotFound(err) {
@@ -66,10 +76,8 @@ func (c *contents) readOne(ctx context.Context, key client.ObjectKey, wanted []s
 	if err != nil {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
-	// Which keys are wanted is part of the version: a specification may ask for another one.
-	version := fmt.Sprintf("%s/%s/%q", meta.UID, meta.ResourceVersion, wanted)
-	if known.version == version {
-		return &known, nil
+	if values, known := c.recall(meta, wanted); known {
+		return values, nil
 	}
 	object := &corev1.ConfigMap{}
 	err = c.content.Get(ctx, key, object)
@@ -79,18 +87,56 @@ func (c *contents) readOne(ctx context.Context, key client.ObjectKey, wanted []s
 	if err != nil {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
-	found := kept{version: fmt.Sprintf("%s/%s/%q", object.UID, object.ResourceVersion, wanted), values: map[string]string{}}
+	values := map[string]string{}
 	for _, name := range wanted {
-		if value, ok := object.Data[name]; ok {
-			found.values[name] = value
+		value, exists := object.Data[name]
+		if exists {
+			values[name] = value
 		}
+		c.keep(&kept{cell{object.UID, name}, object.ResourceVersion, value, exists})
 	}
-	return &found, nil
+	return values, nil
 }
 
-// forget drops what is kept for an agent that is gone.
-func (c *contents) forget(agent types.NamespacedName) {
+// recall returns what is kept of a version of a ConfigMap, if that is all that is wanted.
+func (c *contents) recall(meta *metav1.PartialObjectMetadata, wanted []string) (values map[string]string, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.kept, agent)
+	values = map[string]string{}
+	for _, name := range wanted {
+		at := c.kept[cell{meta.UID, name}]
+		if at == nil {
+			return nil, false
+		}
+		k := at.Value.(*kept) //nolint:forcetypeassert // the list holds nothing else
+		if k.version != meta.ResourceVersion {
+			return nil, false
+		}
+		if k.exists {
+			values[name] = k.value
+		}
+		c.used.MoveToFront(at)
+	}
+	return values, true
+}
+
+// keep keeps what was read, in place of an older version of it.
+func (c *contents) keep(k *kept) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if at := c.kept[k.cell]; at != nil {
+		c.drop(at)
+	}
+	c.kept[k.cell] = c.used.PushFront(k)
+	c.size += k.size()
+	for c.size > c.limit {
+		c.drop(c.used.Back())
+	}
+}
+
+// drop is called with the lock held.
+func (c *contents) drop(at *list.Element) {
+	k := c.used.Remove(at).(*kept) //nolint:forcetypeassert // the list holds nothing else
+	delete(c.kept, k.cell)
+	c.size -= k.size()
 }

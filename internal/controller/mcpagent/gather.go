@@ -10,7 +10,9 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,6 +20,7 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/route"
+	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
 // gather reads what the children depend on, from caches and from ConfigMaps that changed, and compiles the table. It is done while
@@ -47,13 +50,77 @@ func (s *scope) gather(ctx context.Context) error {
 	if err := s.readContents(ctx, in); err != nil {
 		return err
 	}
-	s.route, s.refused = route.Compile(in)
+	if err := s.readChildren(ctx, &in); err != nil {
+		return err
+	}
+	if err := s.compile(ctx, in); err != nil {
+		return err
+	}
 	service := &corev1.Service{}
 	found, err := s.find(ctx, desired.GatewayName(s.agent.Name), service)
 	if found && service.DeletionTimestamp.IsZero() && metav1.IsControlledBy(service, s.agent) && service.Spec.ClusterIP != corev1.ClusterIPNone {
 		s.serviceIP = service.Spec.ClusterIP
 	}
 	return err
+}
+
+// readChildren reads what the table depends on of the agent's own children.
+func (s *scope) readChildren(ctx context.Context, in *route.Input) error {
+	gateway, policy := &appsv1.Deployment{}, &networkingv1.NetworkPolicy{}
+	found, err := s.find(ctx, desired.GatewayName(s.agent.Name), gateway)
+	if err != nil {
+		return err
+	}
+	if found && metav1.IsControlledBy(gateway, s.agent) {
+		in.Mounted = desired.MountsOf(gateway)
+	}
+	if found, err = s.find(ctx, desired.ServersPolicyName(s.agent.Name), policy); err != nil {
+		return err
+	}
+	if found && metav1.IsControlledBy(policy, s.agent) {
+		in.LetIn = desired.LetIn(policy)
+	}
+	return nil
+}
+
+// compile makes the table: of an agent that is refused, the one that was written less what is withdrawn.
+func (s *scope) compile(ctx context.Context, in route.Input) error {
+	if route.NeedsWritten(in) {
+		var err error
+		if in.Written, err = s.written(ctx); err != nil {
+			return err
+		}
+	}
+	if s.route, s.refused = route.Compile(in); s.refused == nil {
+		return nil
+	}
+	written, err := s.written(ctx)
+	if err != nil || written == nil {
+		return err
+	}
+	in.Written = written
+	if out, err := route.Withdraw(in); err == nil { // else it is written as no operator writes it, and what to take out is not known
+		s.route = out
+	}
+	return nil
+}
+
+// written reads the table that was last written; nil if it is not there as it was written.
+func (s *scope) written(ctx context.Context) (*table.Table, error) {
+	name, revision := desired.GatewayName(s.agent.Name), s.agent.Status.TableRevision
+	if revision == "" {
+		return nil, nil //nolint:nilnil // that none was written is no error
+	}
+	values, err := s.contents.read(ctx, s.agent.Namespace, map[string][]string{name: {desired.TableKey}})
+	if err != nil {
+		return nil, err
+	}
+	raw := []byte(values[name][desired.TableKey])
+	t := route.Read(raw, revision)
+	if last := s.recall(s.key()).revision; t == nil && last != "" { // the status could not be written after the table
+		t = route.Read(raw, last)
+	}
+	return t, nil
 }
 
 // find reads an object of the agent's namespace, and says whether it exists.
@@ -87,7 +154,7 @@ func (s *scope) readContents(ctx context.Context, in route.Input) error {
 		slices.Sort(keys)
 		wanted[name] = slices.Compact(keys)
 	}
-	values, err := s.contents.read(ctx, client.ObjectKeyFromObject(s.agent), wanted)
+	values, err := s.contents.read(ctx, s.agent.Namespace, wanted)
 	if err != nil {
 		return err
 	}

@@ -58,7 +58,7 @@ func (s *scope) observePods(ctx context.Context) reconcile.Outcome {
 			return reconcile.Retry(mcpv1alpha1.ReasonUnknown, err)
 		}
 		if look.workload.deployment != nil {
-			look.workload.finding = look.subject.Workload(ctx, s.APIReader, look.workload.deployment, look.workload.pods)
+			look.workload.finding = look.subject.Workload(ctx, s.APIReader, &s.mounts, look.workload.deployment, look.workload.pods)
 		}
 	}
 	s.seen = true
@@ -170,18 +170,28 @@ func (s *scope) observeRoutes(context.Context) reconcile.Outcome {
 	case refusal != "":
 		return reconcile.Unsettled(mcpv1alpha1.ReasonTableRefused, "A gateway refuses the newest routing table and serves the one before: "+refusal, 0)
 	}
-	if age := time.Since(s.recall(s.key()).written); stored.Reason != "" && stored.Reason != mcpv1alpha1.ReasonPending && age < tableGrace {
-		return reconcile.Keep(tableGrace - age)
+	left := max(tableGrace-s.ageOfTable(), 0)
+	if left > 0 && stored.Reason != "" && stored.Reason != mcpv1alpha1.ReasonPending {
+		return reconcile.Keep(left)
 	}
 	if stored.Reason == "" {
 		s.judge(nil)
 	}
-	return reconcile.Wait(mcpv1alpha1.ReasonPending, "No gateway serves the newest routing table yet", 0)
+	return reconcile.Wait(mcpv1alpha1.ReasonPending, "No gateway serves the newest routing table yet", left)
+}
+
+// ageOfTable is for how long gateways could take the table over, as far as it is known: nobody says when it was written before a restart.
+func (s *scope) ageOfTable() time.Duration {
+	written := s.recall(s.key()).written
+	if written.IsZero() {
+		written = s.started
+	}
+	return time.Since(written)
 }
 
 // count sorts what the gateways said: the status of those that serve the newest table, why one refuses it, and how many are known.
 func (s *scope) count() (newest []table.Status, refusal string, known int) {
-	revision, previous := s.agent.Status.TableRevision, s.recall(s.key()).previous
+	revision, remembered := s.agent.Status.TableRevision, s.recall(s.key())
 	for _, answer := range s.answers {
 		if !answer.Known {
 			continue
@@ -190,12 +200,12 @@ func (s *scope) count() (newest []table.Status, refusal string, known int) {
 		if answer.Err != nil || answer.Status == nil || answer.Status.Revision == "" {
 			continue
 		}
-		switch answer.Status.Revision {
-		case revision:
+		switch {
+		case answer.Status.Revision == revision:
 			newest = append(newest, *answer.Status)
 			s.serving++
-		case previous:
-			s.serving++
+		case remembered.isBefore(answer.Status.Revision, time.Now()) || remembered.written.IsZero():
+			s.serving++ // which table was the one before is not known after a restart: that changes nothing of what is told
 		}
 		if answer.Status.Revision != revision && answer.Status.TableError != "" {
 			refusal = clean(answer.Status.TableError)
@@ -231,7 +241,11 @@ func (s *scope) judge(newest []table.Status) reconcile.Outcome {
 			return reconcile.Wait(mcpv1alpha1.ReasonPending, "Not all that is granted has been asked yet; status.effectiveTools says what is pending", 0)
 		}
 	}
-	return reconcile.Done(mcpv1alpha1.ReasonRouted, fmt.Sprintf("%d tools are served", served))
+	message := fmt.Sprintf("%d tools are served", served)
+	if cut := route.Cut(s.route, newest); len(cut) > 0 {
+		message += "; more than a gateway takes of one server are offered by " + strings.Join(cut, ", ") + ": the rest is not served"
+	}
+	return reconcile.Done(mcpv1alpha1.ReasonRouted, message)
 }
 
 // tellObserver tells whom to ask for what.

@@ -109,7 +109,9 @@ type routesCase struct {
 	answers  []observer.Answer // of the pods one, two ...
 	stored   metav1.Condition  // of Routed
 	previous string            // the table before
+	older    string            // the table before that, which was replaced twice as long ago as the last one was written
 	written  time.Duration     // ago
+	unknown  bool              // which table was the one before, and when the last one was written: the operator was restarted
 	started  time.Duration     // ago
 	stale    bool              // the specification's table could not be written
 	want     metav1.Condition  // zero: the stored one stays
@@ -126,12 +128,18 @@ func TestRoutedTellsWhatGatewaysServe(t *testing.T) {
 	unasked := func(s *table.Status) {
 		s.Backends[0] = table.BackendStatus{Name: "server-web", State: table.BackendUnknown}
 	}
+	cut := func(s *table.Status) { s.Backends[0].Truncated = []string{"prompts/list", "tools/list"} }
 	refusing := func(s *table.Status) { s.TableError = "too\nnew" }
 	silent := observer.Answer{Known: true, Err: errors.New("gateway pod one does not answer")}
 	const hour = time.Hour
 	tests := map[string]routesCase{
 		"all is served": {
 			answers: []observer.Answer{serving(revisionOfTable)}, want: routed, serving: 1, verdict: "Served",
+		},
+		"a server offers more than is taken": {
+			answers: []observer.Answer{serving(revisionOfTable, cut)}, serving: 1, verdict: "Served",
+			want: condition("Routed", "True", "Routed",
+				"1 tools are served; more than a gateway takes of one server are offered by server/web: the rest is not served"),
 		},
 		"a backend fails": {
 			answers: []observer.Answer{serving(revisionOfTable, failed)}, serving: 1, verdict: "Unavailable",
@@ -154,6 +162,12 @@ func TestRoutedTellsWhatGatewaysServe(t *testing.T) {
 			answers: []observer.Answer{serving("before")}, previous: "before", stored: routed, written: hour, serving: 1,
 			want: condition("Routed", "Unknown", "Pending", "No gateway serves the newest routing table yet"),
 		},
+		"tables that follow each other faster than gateways do": {
+			answers: []observer.Answer{serving("ancient")}, older: "ancient", previous: "before", stored: routed, written: time.Second, serving: 1,
+		},
+		"a table that was replaced twice, the first time long ago": {
+			answers: []observer.Answer{serving("ancient")}, older: "ancient", previous: "before", stored: routed, written: 9 * time.Second,
+		},
 		"a table that is none of the last two does not count": {
 			answers: []observer.Answer{serving("ancient")}, previous: "before", stored: routed, written: hour,
 			want: condition("Routed", "Unknown", "Pending", "No gateway serves the newest routing table yet"),
@@ -161,6 +175,13 @@ func TestRoutedTellsWhatGatewaysServe(t *testing.T) {
 		"the newest table is refused": {
 			answers: []observer.Answer{serving("before", refusing)}, previous: "before", stored: routed, written: time.Second, serving: 1,
 			want: condition("Routed", "False", "TableRefused", "A gateway refuses the newest routing table and serves the one before: too new"),
+		},
+		"a restart does not change that the newest table is refused": {
+			answers: []observer.Answer{serving("before", refusing)}, unknown: true, started: hour, serving: 1,
+			want: condition("Routed", "False", "TableRefused", "A gateway refuses the newest routing table and serves the one before: too new"),
+		},
+		"a restart while gateways take a table over is not told": {
+			answers: []observer.Answer{serving("before")}, unknown: true, stored: routed, serving: 1,
 		},
 		"the operator has just started": {answers: []observer.Answer{{}}, stored: routed},
 		"the operator has just started, and the agent is new": {
@@ -211,7 +232,14 @@ func checkRoutes(t *testing.T, tt routesCase) {
 	if tt.stale {
 		s.agent.Status.TableRevision = "rev"
 	}
-	r.remember(s.key(), func(m *memory) { m.previous, m.written = tt.previous, time.Now().Add(-tt.written) })
+	if !tt.unknown {
+		r.remember(s.key(), func(m *memory) {
+			if tt.older != "" {
+				m.replace(tt.older, tt.previous, time.Now().Add(-2*tt.written))
+			}
+			m.replace(tt.previous, "", time.Now().Add(-tt.written))
+		})
+	}
 	s.observePods(t.Context())
 	got, recorded := s.observeRoutes(t.Context()).Condition("Routed", 2)
 	if !recorded {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -18,6 +19,15 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 	"github.com/mcp-operator/mcp-operator/internal/route"
 )
+
+// withdraw takes out of the table of an agent that is refused what is not granted any more, or has no backend any more. All else stays as
+// it was until the agent is mended.
+func (s *scope) withdraw(ctx context.Context) reconcile.Outcome {
+	if s.refused == nil || s.route.Table == nil || s.route.Table.Revision == s.agent.Status.TableRevision {
+		return reconcile.Keep(0)
+	}
+	return s.writeTable(ctx, desired.AgentTable(s.agent, s.route.JSON))
+}
 
 // validate says whether the specification is usable, and works out what it asks for. What is wrong with something that is granted is told
 // by Routed, and costs that thing only.
@@ -31,7 +41,8 @@ func (s *scope) validate(context.Context) reconcile.Outcome {
 		return reconcile.Wait(mcpv1alpha1.ReasonUnknown, "The keys by which tokens of ServiceAccounts are verified are not known: "+s.facts.IssuerError, 0)
 	}
 	if s.refused != nil && s.agent.Status.TableRevision != "" {
-		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, fmt.Errorf("%w; until then what was granted before is served", s.refused))
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, fmt.Errorf(
+			"%w; until then what was granted before is served, as far as it still is granted and there", s.refused))
 	}
 	if s.refused != nil {
 		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, s.refused)
@@ -102,13 +113,17 @@ func (s *scope) chooseGateway(env desired.AgentEnvironment) {
 
 // applyTable writes the routing table. Whether all children are as asked, the phases after it tell.
 func (s *scope) applyTable(ctx context.Context) reconcile.Outcome {
-	if err := s.apply(ctx, s.children.Table); err != nil {
+	return s.writeTable(ctx, s.children.Table)
+}
+
+func (s *scope) writeTable(ctx context.Context, table *corev1.ConfigMap) reconcile.Outcome {
+	if err := s.apply(ctx, table); err != nil {
 		return s.wrong("ConfigMap", err)
 	}
 	status, revision := &s.agent.Status, s.route.Table.Revision
 	if status.TableRevision != revision {
 		previous := status.TableRevision
-		s.remember(s.key(), func(m *memory) { m.previous, m.written = previous, time.Now() })
+		s.remember(s.key(), func(m *memory) { m.replace(previous, revision, time.Now()) })
 		status.TableRevision, s.revised = revision, true
 	}
 	return reconcile.Keep(0)
@@ -124,7 +139,7 @@ func (s *scope) applyAccess(ctx context.Context) reconcile.Outcome {
 			return s.wrong(child.kind, err)
 		}
 	}
-	return done()
+	return reconcile.Keep(0)
 }
 
 // applyPolicies writes the NetworkPolicies of the gateway.
@@ -142,14 +157,14 @@ func (s *scope) applyPolicies(ctx context.Context) reconcile.Outcome {
 			return s.wrong("NetworkPolicy", err)
 		}
 	}
-	return done()
+	return reconcile.Keep(0)
 }
 
 func (s *scope) applyService(ctx context.Context) reconcile.Outcome {
 	if err := s.apply(ctx, s.children.Service); err != nil {
 		return s.wrong("Service", err)
 	}
-	return done()
+	return reconcile.Keep(0)
 }
 
 //nolint:staticcheck // ST1005: a sentence in a condition
@@ -180,7 +195,7 @@ func (s *scope) applyGateway(ctx context.Context) reconcile.Outcome {
 		}
 	}
 	s.gatewayApplied = true
-	return done()
+	return reconcile.Keep(0)
 }
 
 // applyRuntime writes the agent's own workload, once the address of its endpoint is known.

@@ -1,7 +1,6 @@
 package mcpagent
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -191,8 +190,8 @@ func TestTheTableIsWrittenFirstAndRemembered(t *testing.T) {
 	if out := s.applyTable(t.Context()); !out.IsDone() || !s.revised || s.agent.Status.TableRevision != s.route.Table.Revision {
 		t.Errorf("outcome %+v, revised %t, status %q, table %q", out, s.revised, s.agent.Status.TableRevision, s.route.Table.Revision)
 	}
-	if got := r.recall(s.key()).previous; got != "before" {
-		t.Errorf("the table before is remembered as %q", got)
+	if got := r.recall(s.key()).before; len(got) != 1 || got[0].revision != "before" {
+		t.Errorf("the table before is remembered as %+v", got)
 	}
 	written := &corev1.ConfigMap{}
 	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "helper-gateway"}, written); err != nil {
@@ -201,33 +200,12 @@ func TestTheTableIsWrittenFirstAndRemembered(t *testing.T) {
 	if diff := cmp.Diff(string(s.route.JSON), written.Data["table.json"]); diff != "" {
 		t.Errorf("table (-want +got)\n%s", diff)
 	}
-	if phases[1].Name != PhaseTable {
-		t.Errorf("the first phase that writes is %q", phases[1].Name)
+	if phases[0].Name != PhaseWithdrawal || phases[2].Name != PhaseTable {
+		t.Errorf("the first phases that write are %q and %q", phases[0].Name, phases[2].Name)
 	}
 	s.facts.APIServer, s.facts.APIServerError = nil, "not reachable"
 	if got := conditionFrom(t, s.applyPolicies(t.Context())); got.Status != "Unknown" || !strings.HasSuffix(got.Message, ": not reachable") {
 		t.Errorf("without the addresses of the API server: %+v", got)
-	}
-}
-
-// TestAGrantIsWithdrawnThoughSomethingIsMissing: what is no longer granted must not be held up by what else is wrong.
-func TestAGrantIsWithdrawnThoughSomethingIsMissing(t *testing.T) {
-	t.Parallel()
-	r, _ := makeReconciler(t, makeServer())
-	agent := makeAgent(withRuntime(fromSettings("level", false)), func(agent *mcpv1alpha1.MCPAgent) {
-		agent.Status.TableRevision = "before"
-		agent.Status.Conditions = []metav1.Condition{older(applied)}
-	})
-	s := makeScope(t, r, agent)
-	result := reconcile.Run(t.Context(), s, s.agent, phases, reconcile.Options{})
-	if result.Failed != PhaseReferences || s.agent.Status.TableRevision == "before" {
-		t.Errorf("phase %q was not done, and the table is %q", result.Failed, s.agent.Status.TableRevision)
-	}
-	if got := s.current("Accepted"); got.Status != metav1.ConditionFalse {
-		t.Errorf("Accepted %+v", got)
-	}
-	if diff := cmp.Diff(older(applied), withoutTime(s.current("Applied"))); diff != "" {
-		t.Errorf("Applied, of which only the table is (-want +got)\n%s", diff)
 	}
 }
 
@@ -316,57 +294,6 @@ func TestAnOwnWorkloadIsProtectedUntilItsLastPodIsGone(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestAConfigMapIsReadOncePerVersionAndOnlyForWhatIsWanted(t *testing.T) {
-	t.Parallel()
-	settings := &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "team", UID: "uid"},
-		Data:       map[string]string{"level": "debug", "large": "text that nobody asked for"},
-	}
-	r, _ := makeReconciler(t, settings)
-	counted := &countingReader{Reader: r.Client}
-	c := newContents(r.Client, counted)
-	agent := client.ObjectKey{Namespace: "team", Name: "helper"}
-	read := func(keys map[string][]string) map[string]map[string]string {
-		values, err := c.read(t.Context(), agent, keys)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return values
-	}
-	want := map[string]map[string]string{"settings": {"level": "debug"}}
-	for range 2 {
-		if diff := cmp.Diff(want, read(map[string][]string{"settings": {"level"}, "absent": {"x"}})); diff != "" {
-			t.Errorf("values (-want +got)\n%s", diff)
-		}
-	}
-	if counted.n != 1 {
-		t.Errorf("read %d times, want once", counted.n)
-	}
-	settings.Data["level"] = "info"
-	if err := r.Client.Update(t.Context(), settings); err != nil {
-		t.Fatal(err)
-	}
-	want["settings"]["level"] = "info"
-	if diff := cmp.Diff(want, read(map[string][]string{"settings": {"level"}})); diff != "" || counted.n != 2 {
-		t.Errorf("read %d times, want twice; values after an edit (-want +got)\n%s", counted.n, diff)
-	}
-	if read(nil); len(c.kept) != 0 {
-		t.Errorf("what is needed no more is kept: %v", c.kept)
-	}
-}
-
-// countingReader counts reads.
-type countingReader struct {
-	client.Reader
-
-	n int
-}
-
-func (c *countingReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	c.n++
-	return c.Reader.Get(ctx, key, obj, opts...)
 }
 
 func TestTheHashTellsWhatWasReadApart(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,33 +29,36 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/cluster"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/observer"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 // The values of the label "phase" of mcpagent_reconcile_phase_duration_seconds.
 const (
+	PhaseWithdrawal    = "withdrawal"
 	PhaseValidation    = "validation"
 	PhaseTable         = "table"
-	PhaseReferences    = "references"
 	PhaseAccess        = "access"
 	PhaseNetworkPolicy = "networkpolicy"
 	PhaseService       = "service"
 	PhaseGateway       = "gateway"
+	PhaseReferences    = "references"
 	PhaseRuntime       = "runtime"
 )
 
 // phases is what a pass does. The table comes first: a grant that was withdrawn is gone with it, whatever becomes of the rest, and even
-// if something that the agent's own workload reads is missing. The NetworkPolicies come before the Deployments, so that no pod ever runs
-// unprotected.
+// if the specification is refused. The NetworkPolicies come before the Deployments, so that no pod ever runs unprotected. Something
+// missing that the agent's own workload reads holds up that workload alone.
 var phases = []reconcile.Phase[*scope]{
+	{Name: PhaseWithdrawal, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).withdraw},
 	{Name: PhaseValidation, Condition: mcpv1alpha1.ConditionAccepted, Do: (*scope).validate},
 	{Name: PhaseTable, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyTable},
-	{Name: PhaseReferences, Condition: mcpv1alpha1.ConditionAccepted, Do: (*scope).requireReferences},
 	{Name: PhaseAccess, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyAccess},
 	{Name: PhaseNetworkPolicy, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyPolicies},
 	{Name: PhaseService, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyService},
 	{Name: PhaseGateway, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyGateway},
+	{Name: PhaseReferences, Condition: mcpv1alpha1.ConditionAccepted, Do: (*scope).requireReferences},
 	{Name: PhaseRuntime, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyRuntime},
 	{Condition: mcpv1alpha1.ConditionAvailable, Observes: true, Do: (*scope).observePods},
 	{Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).removeOutlived},
@@ -111,6 +115,7 @@ type Reconciler struct {
 
 	applier  *apply.Applier
 	contents *contents
+	mounts   diagnose.Memory
 	cluster  *cluster.Source
 	observer asker
 	parts    []manager.Runnable // to be started with the controller
@@ -128,11 +133,40 @@ type asker interface {
 	Forget(agent types.NamespacedName)
 }
 
-// memory is what is remembered of an agent: the table before the last one, when that was written, and when a gateway was last seen to serve
-// either.
+// memory is what is remembered of an agent: the last table and those before it, when the last was written, and when a gateway was last seen
+// to serve one of them.
 type memory struct {
-	previous       string
+	revision       string
+	before         []replaced // the oldest first
 	written, heard time.Time
+}
+
+// replaced is a table that another one took the place of.
+type replaced struct {
+	revision string
+	at       time.Time
+}
+
+// replace notes that revision takes the place of previous. Of tables that follow each other faster than gateways do, several are remembered.
+func (m *memory) replace(previous, revision string, now time.Time) {
+	m.before = slices.DeleteFunc(slices.Clone(m.before), func(r replaced) bool { return now.Sub(r.at) >= tableGrace })
+	m.before = append(m.before, replaced{previous, now})
+	m.before = m.before[max(len(m.before)-maxReplaced, 0):]
+	m.revision, m.written = revision, now
+}
+
+// maxReplaced bounds what is remembered of an agent whose table changes all the time.
+const maxReplaced = 64
+
+// isBefore says whether a gateway that serves the revision is on its way to the newest: it serves the table before that, or one that was
+// replaced a moment ago.
+func (m *memory) isBefore(revision string, now time.Time) bool {
+	for i, r := range m.before {
+		if r.revision == revision && (i == len(m.before)-1 || now.Sub(r.at) < tableGrace) {
+			return true
+		}
+	}
+	return false
 }
 
 // New returns a Reconciler. Add it to a manager with SetupWithManager.

@@ -29,7 +29,8 @@ type scope struct {
 	// paused says that acting phases are left out.
 	paused bool
 
-	// route is the table and what comes with it, refused why there is none. Set by gather.
+	// route is the table and what comes with it, refused why the specification has none: then that is the table that was written, less what
+	// is withdrawn. Set by gather.
 	route   route.Output
 	refused error
 

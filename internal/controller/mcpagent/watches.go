@@ -14,6 +14,7 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -33,6 +34,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 // Name names the controller.
@@ -183,7 +185,8 @@ func urgently(find handler.MapFunc) handler.EventHandler {
 		},
 		UpdateFunc: func(ctx context.Context, e crevent.UpdateEvent, queue queueOf) {
 			var priority *int
-			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !e.ObjectNew.GetDeletionTimestamp().IsZero() {
+			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !e.ObjectNew.GetDeletionTimestamp().IsZero() ||
+				isWithdrawn(e.ObjectOld, e.ObjectNew) {
 				priority = new(urgent)
 			}
 			add(ctx, e.ObjectNew, priority, queue)
@@ -192,6 +195,30 @@ func urgently(find handler.MapFunc) handler.EventHandler {
 			add(ctx, e.Object, new(urgent), queue)
 		},
 	}
+}
+
+// isWithdrawn says whether an MCPServer or MCPTool is no longer accepted, applied or allowed to be connected to: its status tells that, of a
+// Secret that must not be sent any more for one.
+func isWithdrawn(was, is client.Object) bool {
+	conditions := func(obj client.Object) []metav1.Condition {
+		switch o := obj.(type) {
+		case *mcpv1alpha1.MCPServer:
+			return o.Status.Conditions
+		case *mcpv1alpha1.MCPTool:
+			return o.Status.Conditions
+		}
+		return nil
+	}
+	before, now := conditions(was), conditions(is)
+	for _, kind := range []string{mcpv1alpha1.ConditionAccepted, mcpv1alpha1.ConditionApplied} {
+		if apimeta.IsStatusConditionTrue(before, kind) && !apimeta.IsStatusConditionTrue(now, kind) {
+			return true
+		}
+	}
+	denied := func(list []metav1.Condition) bool {
+		return reconcile.ConditionOf(list, mcpv1alpha1.ConditionReachable).Reason == mcpv1alpha1.ReasonAddressDenied
+	}
+	return denied(now) && !denied(before)
 }
 
 // beyondMetadata lets pass what changes more than labels and annotations of something that is granted.
@@ -294,7 +321,6 @@ func agentOfPod(_ context.Context, pod client.Object) []crreconcile.Request {
 // forget drops what is kept in memory of an agent that is gone.
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.observer.Forget(key)
-	r.contents.forget(key)
 	meta := metav1.ObjectMeta{Namespace: key.Namespace, Name: desired.GatewayName(key.Name)}
 	r.applier.Forget(&corev1.ConfigMap{ObjectMeta: meta})
 	meta.Name = desired.SessionSecretName(key.Name)

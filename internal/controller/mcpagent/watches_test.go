@@ -46,16 +46,37 @@ func TestWhatMayWithdrawAGrantOvertakesEverythingThatWaits(t *testing.T) {
 	}
 	going := version("3", 2)
 	going.DeletionTimestamp = &metav1.Time{}
+	tool := func(kind string, status metav1.ConditionStatus, reason string) *mcpv1alpha1.MCPTool {
+		return &mcpv1alpha1.MCPTool{
+			ObjectMeta: metav1.ObjectMeta{Name: "helper", ResourceVersion: string(status) + reason},
+			Status:     mcpv1alpha1.MCPToolStatus{Conditions: []metav1.Condition{{Type: kind, Status: status, Reason: reason}}},
+		}
+	}
+	server := func(status metav1.ConditionStatus) *mcpv1alpha1.MCPServer {
+		s := makeServer()
+		s.ResourceVersion, s.Status.Conditions = string(status), []metav1.Condition{{Type: "Accepted", Status: status}}
+		return s
+	}
+	turns := func(was, is client.Object) func(*queue) {
+		return func(q *queue) { urgently(itself).Update(t.Context(), update(was, is), q) }
+	}
 	handler := urgently(itself)
 	tests := map[string]struct {
 		do   func(*queue)
 		want int
 	}{
-		"an edit":     {func(q *queue) { handler.Update(t.Context(), update(version("1", 1), version("2", 2)), q) }, urgent},
-		"a status":    {func(q *queue) { handler.Update(t.Context(), update(version("1", 2), version("2", 2)), q) }, 0},
-		"a resync":    {func(q *queue) { handler.Update(t.Context(), update(version("1", 2), version("1", 2)), q) }, -100},
-		"a deletion":  {func(q *queue) { handler.Delete(t.Context(), crevent.DeleteEvent{Object: version("1", 1)}, q) }, urgent},
-		"a new agent": {func(q *queue) { handler.Create(t.Context(), crevent.CreateEvent{Object: version("1", 1)}, q) }, 0},
+		"an edit":    {func(q *queue) { handler.Update(t.Context(), update(version("1", 1), version("2", 2)), q) }, urgent},
+		"a status":   {func(q *queue) { handler.Update(t.Context(), update(version("1", 2), version("2", 2)), q) }, 0},
+		"a resync":   {func(q *queue) { handler.Update(t.Context(), update(version("1", 2), version("1", 2)), q) }, -100},
+		"a deletion": {func(q *queue) { handler.Delete(t.Context(), crevent.DeleteEvent{Object: version("1", 1)}, q) }, urgent},
+		"a tool that may not send its credential": {turns(tool("Accepted", "True", ""), tool("Accepted", "False", "SecretNotAllowed")), urgent},
+		"a tool that is judged again":             {turns(tool("Accepted", "True", ""), tool("Accepted", "Unknown", "")), urgent},
+		"a tool that lost its definitions":        {turns(tool("Applied", "True", ""), tool("Applied", "False", "")), urgent},
+		"a tool whose address is denied":          {turns(tool("Reachable", "True", ""), tool("Reachable", "False", "AddressDenied")), urgent},
+		"a tool that does not answer":             {turns(tool("Reachable", "True", ""), tool("Reachable", "False", "ConnectFailed")), 0},
+		"a tool that is accepted":                 {turns(tool("Accepted", "False", "Invalid"), tool("Accepted", "True", "")), 0},
+		"a server that is not accepted any more":  {turns(server("True"), server("False")), urgent},
+		"a new agent":                             {func(q *queue) { handler.Create(t.Context(), crevent.CreateEvent{Object: version("1", 1)}, q) }, 0},
 		"the beginning": {func(q *queue) {
 			handler.Create(t.Context(), crevent.CreateEvent{Object: version("1", 1), IsInInitialList: true}, q)
 		}, -100},
@@ -199,7 +220,7 @@ func TestAnAgentThatIsGoneLeavesNothingBehind(t *testing.T) {
 	t.Parallel()
 	r, _ := makeReconciler(t)
 	key := types.NamespacedName{Namespace: "team", Name: "gone"}
-	r.remember(key, func(m *memory) { m.previous = "x" })
+	r.remember(key, func(m *memory) { m.revision = "x" })
 	recordConditions(makeAgent(func(agent *mcpv1alpha1.MCPAgent) {
 		agent.Name, agent.Status.Conditions = "gone", []metav1.Condition{accepted}
 	}))

@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -36,27 +37,61 @@ func (s *scope) effective(agent mcpv1alpha1.MCPAgent) []mcpv1alpha1.EffectiveToo
 	return own
 }
 
-// noteRemoteTools takes the names of a remote MCP server's tools from what gateways were told by it. While none tells, what was known stays.
+// noteRemoteTools takes the tools of a remote MCP server from what gateways were told by it: those that it offers and that the policy of
+// this MCPTool lets through. While no gateway tells, what was known stays.
 func (s *scope) noteRemoteTools(agents []mcpv1alpha1.MCPAgent) {
 	if s.tool.Spec.Type != mcpv1alpha1.ToolMCP {
 		return
 	}
-	names := map[string]struct{}{}
+	isKnown := len(agents) == 0
+	digests := map[string]string{}
 	for _, agent := range agents {
 		for _, effective := range s.effective(agent) {
-			if n := len(effective.Name); n > 0 && n <= maxToolName && effective.Verdict != mcpv1alpha1.VerdictMissing {
-				names[effective.Name] = struct{}{}
+			if n := len(effective.Name); n == 0 || n > maxToolName {
+				continue
 			}
+			isTool, tells := offers(effective.Verdict)
+			isKnown = isKnown || tells
+			if !isTool {
+				continue
+			}
+			if before, there := digests[effective.Name]; there && before != "" && effective.Digest != "" && before != effective.Digest {
+				effective.Digest = unsettled
+			}
+			digests[effective.Name] = cmp.Or(effective.Digest, digests[effective.Name])
 		}
 	}
-	if len(names) == 0 && len(agents) > 0 {
+	if !isKnown {
 		return
 	}
-	var tools []mcpv1alpha1.ToolStatus
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		tools = append(tools, mcpv1alpha1.ToolStatus{Name: name})
+	if len(agents) == 0 {
+		s.setTools(nil)
+		return
+	}
+	tools := []mcpv1alpha1.ToolStatus{}
+	for _, name := range slices.Sorted(maps.Keys(digests)) {
+		tool := mcpv1alpha1.ToolStatus{Name: name, Digest: digests[name]}
+		if tool.Digest == unsettled {
+			tool.Digest = ""
+		}
+		tools = append(tools, tool)
 	}
 	s.setTools(tools)
+}
+
+// unsettled stands for the digest of a tool of which gateways have different ones.
+const unsettled = "?"
+
+// offers says whether a verdict about a name is one about a tool that this MCPTool becomes, and whether it tells what the server offers.
+func offers(verdict mcpv1alpha1.ToolVerdict) (isTool, tells bool) {
+	switch verdict {
+	case mcpv1alpha1.VerdictServed, mcpv1alpha1.VerdictConflict, mcpv1alpha1.VerdictUnavailable:
+		return true, true
+	case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictInvalid:
+		return false, true
+	case mcpv1alpha1.VerdictMissing, mcpv1alpha1.VerdictPending:
+	}
+	return false, false
 }
 
 // maxTools is how many tools the status lists, maxToolName how long their names may be.

@@ -45,8 +45,7 @@ const (
 
 // definitions are what became of a document.
 type definitions struct {
-	key     string
-	stored  []byte // under key
+	key     string // of what is stored
 	sha256  string // of the content, uncompressed
 	baseURL string
 	digest  string // of the document
@@ -54,31 +53,32 @@ type definitions struct {
 	note    string // what is to be told of it
 }
 
-// newDefinitions encodes the tools of a document. The error is a sentence about it.
-func newDefinitions(document []byte, result openapi.Result) (*definitions, error) {
+// newDefinitions encodes the tools of a document, and returns what is to be stored as well. The error is a sentence about it.
+func newDefinitions(document []byte, result openapi.Result) (d *definitions, stored []byte, err error) {
 	content, err := openapi.Encode(result.Tools)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	d := &definitions{key: keyPlain, stored: content, sha256: digestOf(content), baseURL: result.BaseURL, digest: digestOf(document), note: noteOf(result)}
+	d = &definitions{key: keyPlain, sha256: digestOf(content), baseURL: result.BaseURL, digest: digestOf(document), note: noteOf(result)}
+	stored = content
 	if len(content) > packFrom {
-		if d.stored, err = pack(content); err != nil {
-			return nil, err
+		if stored, err = pack(content); err != nil {
+			return nil, nil, err
 		}
 		d.key = keyPacked
 	}
-	if n := len(d.stored); n > maxStored {
-		return nil, fmt.Errorf("its tools have %d bytes, compressed, and the limit is %d: choose fewer by include and exclude", n, maxStored)
+	if n := len(stored); n > maxStored {
+		return nil, nil, fmt.Errorf("its tools have %d bytes, compressed, and the limit is %d: choose fewer by include and exclude", n, maxStored)
 	}
 	for i, name := range result.Names {
 		digest, err := route.Digest(result.Tools[i].Definition)
 		if err != nil {
-			return nil, fmt.Errorf("the tool %s cannot be digested: %w", name, err)
+			return nil, nil, fmt.Errorf("the tool %s cannot be digested: %w", name, err)
 		}
 		d.tools = append(d.tools, mcpv1alpha1.ToolStatus{Name: name, Digest: digest})
 	}
 	slices.SortFunc(d.tools, func(a, b mcpv1alpha1.ToolStatus) int { return strings.Compare(a.Name, b.Name) })
-	return d, nil
+	return d, stored, nil
 }
 
 func pack(content []byte) ([]byte, error) {
@@ -109,19 +109,24 @@ func noteOf(result openapi.Result) string {
 	return "; not all of its OpenAPI document can be expressed: " + shown
 }
 
+// nameFor is the name of the ConfigMap that holds the definitions for a tool.
+func (d *definitions) nameFor(tool *mcpv1alpha1.MCPTool) string {
+	return tool.Name + "-" + d.sha256[:shownDigest]
+}
+
 // configMap is where the definitions are kept. It never changes: other content has another name.
-func (d *definitions) configMap(tool *mcpv1alpha1.MCPTool) *corev1.ConfigMap {
+func (d *definitions) configMap(tool *mcpv1alpha1.MCPTool, stored []byte) *corev1.ConfigMap {
 	configMap := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
-			Name: tool.Name + "-" + d.sha256[:shownDigest], Namespace: tool.Namespace,
+			Name: d.nameFor(tool), Namespace: tool.Namespace,
 			Labels: map[string]string{LabelTool: tool.Name, desired.LabelManagedBy: desired.ManagedBy},
 		},
 		Immutable: new(true),
 	}
 	if d.key == keyPacked {
-		configMap.BinaryData = map[string][]byte{d.key: d.stored}
+		configMap.BinaryData = map[string][]byte{d.key: stored}
 	} else {
-		configMap.Data = map[string]string{d.key: string(d.stored)}
+		configMap.Data = map[string]string{d.key: string(stored)}
 	}
 	return configMap
 }
@@ -131,12 +136,14 @@ func (s *scope) applyDefinitions(ctx context.Context) reconcile.Outcome {
 	if s.definitions == nil {
 		return reconcile.Keep(0) // another type has none; and what is stored holds while the document is not there
 	}
-	configMap := s.definitions.configMap(s.tool)
-	if err := s.store(ctx, configMap); err != nil {
+	switch there, err := s.store(ctx); {
+	case err != nil:
 		return failed(err)
+	case !there:
+		return reconcile.Keep(0) // they are being made again, and that wakes
 	}
 	s.tool.Status.Definitions = &mcpv1alpha1.ToolDefinitions{
-		ObjectName: mcpv1alpha1.ObjectName{Name: configMap.Name}, Key: mcpv1alpha1.DataKey(s.definitions.key),
+		ObjectName: mcpv1alpha1.ObjectName{Name: s.definitions.nameFor(s.tool)}, Key: mcpv1alpha1.DataKey(s.definitions.key),
 		SHA256: s.definitions.sha256, Endpoint: s.definitions.baseURL,
 	}
 	s.tool.Status.DocumentDigest = s.definitions.digest
@@ -147,21 +154,41 @@ func applied() reconcile.Outcome {
 	return reconcile.Done(mcpv1alpha1.ReasonApplied, "The definitions of the tools are up to date")
 }
 
-// store writes a ConfigMap that is not there. One that is ours is left alone: it cannot be changed, gateways verify its digest, and what
-// another version of the operator compressed may differ in its bytes.
-func (s *scope) store(ctx context.Context, configMap *corev1.ConfigMap) error {
-	meta := partialMetadata("ConfigMap")
-	err := s.Get(ctx, client.ObjectKeyFromObject(configMap), meta)
+// store writes the ConfigMap, if it is not there; false says that what is to be written is not there either. A ConfigMap that is ours is
+// left alone: it cannot be changed, gateways verify its digest, and what another version of the operator compressed may differ in its bytes.
+func (s *scope) store(ctx context.Context) (there bool, err error) {
+	meta, key := partialMetadata("ConfigMap"), client.ObjectKey{Namespace: s.tool.Namespace, Name: s.definitions.nameFor(s.tool)}
+	err = s.Get(ctx, key, meta)
 	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("read ConfigMap %s: %w", client.ObjectKeyFromObject(configMap), err)
+		return false, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
 	owner := metav1.GetControllerOf(meta)
 	if err == nil && owner != nil && owner.UID == s.tool.UID && meta.DeletionTimestamp.IsZero() {
-		return nil
+		s.shelf.drop(s.key())
+		return true, nil
 	}
+	stored := s.content()
+	if stored == nil {
+		return false, nil
+	}
+	configMap := s.definitions.configMap(s.tool, stored)
 	_, err = s.applier.Apply(ctx, s.tool, configMap)
 	s.applier.Forget(configMap) // the metadata above tells it the next time, and a tool that is gone names none of these
-	return err
+	if err == nil {
+		s.shelf.drop(s.key())
+	}
+	return true, err
+}
+
+// content returns what is to be stored. It is not kept once it was: if somebody deleted the ConfigMap, it is made again.
+func (s *scope) content() []byte {
+	if stored := s.shelf.get(s.key(), s.definitions.sha256); stored != nil {
+		return stored
+	}
+	s.fetcher.Forget(s.key())
+	s.maker.Forget(s.key())
+	s.again()
+	return s.shelf.get(s.key(), s.definitions.sha256)
 }
 
 // failed turns the error of writing definitions into an outcome.

@@ -59,7 +59,7 @@ func TestDefinitionsAreKeptAsTheyAreOrCompressed(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d, err := newDefinitions([]byte("document"), tt.result)
+			d, stored, err := newDefinitions([]byte("document"), tt.result)
 			if tt.want != "" {
 				if err == nil || !strings.HasSuffix(err.Error(), tt.want) {
 					t.Fatalf("error: %v\nwant at its end:  %s", err, tt.want)
@@ -69,7 +69,7 @@ func TestDefinitionsAreKeptAsTheyAreOrCompressed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			configMap := d.configMap(makeTool())
+			configMap := d.configMap(makeTool(), stored)
 			content := []byte(configMap.Data[tt.key])
 			if packed := configMap.BinaryData[tt.key]; packed != nil {
 				content = unpack(t, packed)

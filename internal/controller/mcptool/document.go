@@ -19,41 +19,55 @@ import (
 // maxDocument is the size of the largest document that is fetched.
 const maxDocument = openapi.MaxDocumentBytes
 
-// judgeDocument compiles the OpenAPI document, or asks what became of it.
+// judgeDocument asks what became of the OpenAPI document.
 func (s *scope) judgeDocument(ctx context.Context) (reconcile.Outcome, error) {
-	out := reconcile.Done(mcpv1alpha1.ReasonValid, validated)
-	source := s.tool.Spec.OpenAPI.Document
-	var found *definitions
-	var err error
-	switch {
-	case source.URL != "":
-		found, out, err = s.fetched(ctx)
-		if stored := s.before.Status.Definitions; err == nil && found == nil && out.IsDone() && stored != nil {
-			return out, s.checkServer(ctx, stored.Endpoint) // what the Secret allows may have changed
-		}
-		if err != nil || found == nil {
-			return out, err
-		}
-	case source.ConfigMapRef != nil:
-		found, err = fromConfigMap(ctx, s, source.ConfigMapRef, "openapi.document.configMapRef", s.revision(), func(content []byte) (*definitions, error) {
-			return s.compile(content, s.compileOptions(), "ConfigMap '"+source.ConfigMapRef.Name+"'")
-		})
-	case source.Inline != nil:
-		found, err = recall(s, "openapi.document.inline", s.revision(), func() (*definitions, error) {
-			return s.compile(source.Inline.Raw, s.compileOptions(), "openapi.document.inline")
-		})
-	default:
-		err = invalid("openapi.document must have one of url, inline and configMapRef")
+	ask := s.made
+	if s.tool.Spec.OpenAPI.Document.URL != "" {
+		ask = s.fetched
 	}
-	if err == nil {
+	found, out, err := ask(ctx)
+	if stored := s.before.Status.Definitions; err == nil && found == nil && out.IsDone() && stored != nil {
+		return out, s.checkServer(ctx, stored.Endpoint) // what the Secret allows may have changed
+	}
+	if err == nil && found != nil {
 		err = s.checkServer(ctx, found.baseURL)
 	}
-	if err != nil {
+	if err != nil || found == nil {
 		return out, err
 	}
 	s.definitions = found
 	out.Message += found.note
 	return out, nil
+}
+
+// made asks for the definitions that a document in the cluster becomes; as fetched.
+func (s *scope) made(ctx context.Context) (*definitions, reconcile.Outcome, error) {
+	out := reconcile.Done(mcpv1alpha1.ReasonValid, validated)
+	what, err := s.errandOf(ctx)
+	if err != nil {
+		return nil, out, err
+	}
+	purpose, err := json.Marshal(what)
+	if err != nil {
+		return nil, out, fmt.Errorf("encode what MCPTool %s asks for: %w", s.key(), err)
+	}
+	job := reach.Job{Subject: s.subject(), Purpose: string(purpose)}
+	s.again = func() { s.maker.Observe(job) }
+	known := s.maker.Observe(job)
+	switch {
+	case known.Known && known.Problem == "":
+		return known.Value, out, nil
+	case known.Known:
+		return nil, out, &ValidationError{Message: known.Problem}
+	case s.isServed():
+		return nil, reconcile.Keep(0), nil // of before the operator started, or the document changed
+	}
+	return nil, reconcile.Wait(mcpv1alpha1.ReasonUnknown, "The OpenAPI document is being read", 0), nil
+}
+
+// isServed says whether the tool, as it is now, has definitions that are in use.
+func (s *scope) isServed() bool {
+	return s.before.Status.Definitions != nil && s.holds(mcpv1alpha1.ConditionAccepted) && s.holds(mcpv1alpha1.ConditionApplied)
 }
 
 // revision is another one whenever the specification is.
@@ -67,23 +81,8 @@ func (s *scope) compileOptions() openapi.Options {
 	}
 }
 
-// compile makes definitions of a document. The error is a *ValidationError.
-func (r *Reconciler) compile(content []byte, opts openapi.Options, name string) (*definitions, error) {
-	r.compiling.Lock()
-	defer r.compiling.Unlock()
-	result, err := openapi.Compile(content, opts)
-	if err != nil {
-		return nil, unusable(name, err)
-	}
-	found, err := newDefinitions(content, result)
-	if err != nil {
-		return nil, unusable(name, err)
-	}
-	return found, nil
-}
-
 func unusable(name string, err error) error {
-	return &ValidationError{Message: cannotUse(name) + route.Plain(err.Error())}
+	return &ValidationError{Message: cannotUse(name) + route.Plain(err.Error()), cause: err}
 }
 
 func cannotUse(name string) string { return "The OpenAPI document (" + name + ") cannot be used: " }
@@ -94,15 +93,6 @@ func shown(address string) string {
 		return before + "?…"
 	}
 	return address
-}
-
-// useDocument makes definitions of a document that was fetched, by a worker of the fetcher.
-func (r *Reconciler) useDocument(_ context.Context, document reach.Document, content []byte) (*definitions, error) {
-	var opts openapi.Options
-	if err := json.Unmarshal([]byte(document.Purpose), &opts); err != nil {
-		return nil, fmt.Errorf("read the purpose of the document: %w", err)
-	}
-	return r.compile(content, opts, shown(document.URL))
 }
 
 // fetched asks for the document of a URL. It returns nil definitions while there are none: then the outcome says what to tell.
@@ -118,8 +108,9 @@ func (s *scope) fetched(ctx context.Context) (*definitions, reconcile.Outcome, e
 	}
 	address := s.tool.Spec.OpenAPI.Document.URL
 	name := shown(address)
-	known := s.fetcher.Observe(reach.Document{Subject: s.subject(), URL: address, Trust: trust, Purpose: string(purpose)})
-	isServed := s.before.Status.Definitions != nil && s.holds(mcpv1alpha1.ConditionAccepted) && s.holds(mcpv1alpha1.ConditionApplied)
+	document := reach.Document{Subject: s.subject(), URL: address, Trust: trust, Purpose: string(purpose)}
+	s.again = func() { s.fetcher.Observe(document) }
+	known := s.fetcher.Observe(document)
 	unfit, isUnfit := strings.CutPrefix(known.Problem, cannotUse(name)) // it was fetched
 	stays := "; the last version of its OpenAPI document stays in use, since the attempt to fetch it again failed: " + known.Problem
 	if isUnfit {
@@ -131,11 +122,11 @@ func (s *scope) fetched(ctx context.Context) (*definitions, reconcile.Outcome, e
 	case known.Found:
 		out.Message += stays
 		return known.Value, out, nil
-	case !known.Known && isServed:
+	case !known.Known && s.isServed():
 		return nil, reconcile.Keep(0), nil // of before the operator started
 	case !known.Known:
 		return nil, reconcile.Wait(mcpv1alpha1.ReasonUnknown, "The OpenAPI document is being fetched", 0), nil
-	case isServed:
+	case s.isServed():
 		out.Message += stays
 		return nil, out, nil
 	case isUnfit:

@@ -3,6 +3,7 @@ package mcptool
 import (
 	"context"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -64,10 +65,10 @@ func hostOf(raw string) (host, port string, err error) {
 	return u.Hostname(), port, nil
 }
 
-// authorities are those of a bundle, alone and beside the system's.
+// authorities are those that a certificate is verified by.
 type authorities struct {
-	only, beside *x509.CertPool
-	identity     string
+	roots    *x509.CertPool // nil: the system's
+	identity string
 }
 
 // trust returns how to verify the endpoint's certificate. A bundle in a Secret is not read: gateways, which mount it, verify by it.
@@ -77,35 +78,49 @@ func (s *scope) trust(ctx context.Context) (reach.Trust, error) {
 		_, err := s.metadata(ctx, reference{"Secret", bundle.SecretRef.Name, "caBundle.secretRef"})
 		return reach.Trust{Identity: "secret", Blind: true}, err
 	}
-	given, err := s.authorities(ctx)
-	return reach.Trust{Roots: given.only, Identity: given.identity}, err
+	given, err := s.authorities(ctx, false)
+	if err != nil {
+		return reach.Trust{}, err
+	}
+	return reach.Trust{Roots: given.roots, Identity: given.identity}, nil
 }
 
-// documentTrust returns how to verify the certificate of where the document is, which need not be where the endpoint is.
+// documentTrust returns how to verify the certificate of where the document is, which need not be where the endpoint is: the system's
+// authorities are good there as well.
 func (s *scope) documentTrust(ctx context.Context) (reach.Trust, error) {
-	given, err := s.authorities(ctx)
-	return reach.Trust{Roots: given.beside, Identity: given.identity}, err
+	given, err := s.authorities(ctx, true)
+	if err != nil {
+		return reach.Trust{}, err
+	}
+	return reach.Trust{Roots: given.roots, Identity: given.identity}, nil
 }
 
-// authorities reads the bundle, if it is in a ConfigMap.
-func (s *scope) authorities(ctx context.Context) (authorities, error) {
+// authorities reads the bundle, if it is in a ConfigMap; beside adds the system's to it.
+func (s *scope) authorities(ctx context.Context, beside bool) (*authorities, error) {
 	bundle := s.tool.Spec.CABundle
 	if bundle == nil || bundle.ConfigMapRef == nil {
-		return authorities{identity: "system"}, nil
+		return &authorities{identity: "system"}, nil
 	}
-	return fromConfigMap(ctx, s, bundle.ConfigMapRef, "caBundle.configMapRef", "", func(content []byte) (authorities, error) {
-		beside, err := x509.SystemCertPool()
-		if err != nil {
-			beside = x509.NewCertPool()
-		}
-		given := authorities{only: x509.NewCertPool(), beside: beside, identity: digestOf(content)}
-		if !given.only.AppendCertsFromPEM(content) {
-			return authorities{}, invalid("ConfigMap '%s' (caBundle.configMapRef): the key '%s' holds no PEM certificate",
-				bundle.ConfigMapRef.Name, bundle.ConfigMapRef.Key)
-		}
-		given.beside.AppendCertsFromPEM(content)
-		return given, nil
+	want := wanted{ref: bundle.ConfigMapRef, field: "caBundle.configMapRef"}
+	if beside {
+		want.purpose = " beside the system's"
+	}
+	return fromConfigMap(ctx, s, want, func(version string, content []byte) (*authorities, error) {
+		return s.memory.bundle(version+want.purpose, func() (*authorities, error) { return parse(bundle.ConfigMapRef, content, beside) })
 	})
+}
+
+func parse(from *mcpv1alpha1.KeyRef, content []byte, beside bool) (*authorities, error) {
+	roots := x509.NewCertPool()
+	if beside {
+		if system, err := x509.SystemCertPool(); err == nil {
+			roots = system
+		}
+	}
+	if !roots.AppendCertsFromPEM(content) {
+		return nil, invalid("ConfigMap '%s' (caBundle.configMapRef): the key '%s' holds no PEM certificate", from.Name, from.Key)
+	}
+	return &authorities{roots, digestOf(content)}, nil
 }
 
 // checkCredential says whether the Secret is there, and may be sent to where the endpoint is.
@@ -128,6 +143,12 @@ func (s *scope) checkCredential(ctx context.Context, endpoint string) error {
 			"%s must not be sent to %s: its annotation %s does not list that host", ref, net.JoinHostPort(host, port), mcpv1alpha1.AnnotationAllowedHosts)}
 	}
 	return nil
+}
+
+// isNotAllowed says whether an error is that a Secret must not be sent somewhere.
+func isNotAllowed(err error) bool {
+	wrong, ok := errors.AsType[*ValidationError](err)
+	return ok && wrong.reason == mcpv1alpha1.ReasonSecretNotAllowed
 }
 
 // isAllowed says whether a list of hosts has one: "api.example.com", "*.example.com" (any name below), each with or without a port.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
+	"weak"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,10 +23,14 @@ type ValidationError struct {
 	Message string
 
 	reason string // of Accepted; empty is Invalid
+	cause  error  // what Message tells of; nil if it is all there is
 }
 
 // Error returns the message.
 func (e *ValidationError) Error() string { return e.Message }
+
+// Unwrap returns what the message tells of.
+func (e *ValidationError) Unwrap() error { return e.cause }
 
 func invalid(format string, args ...any) error {
 	return &ValidationError{Message: fmt.Sprintf(format, args...)}
@@ -35,6 +41,31 @@ type memory struct {
 	mu       sync.Mutex
 	known    map[types.NamespacedName]map[string]remembered   // by tool and by what it is for
 	unneeded map[types.NamespacedName]map[types.UID]time.Time // since when, by tool and ConfigMap
+
+	// bundles are shared by the tools that verify by them, and go with the last of these. By what they are for and their version.
+	bundles map[string]weak.Pointer[authorities]
+}
+
+// bundle returns what load makes, unless some tool has that already.
+func (m *memory) bundle(version string, load func() (*authorities, error)) (*authorities, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.bundles[version].Value(); known != nil {
+		return known, nil
+	}
+	made, err := load()
+	if err != nil {
+		return nil, err
+	}
+	m.bundles[version] = weak.Make(made)
+	runtime.AddCleanup(made, func(version string) {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.bundles[version].Value() == nil {
+			delete(m.bundles, version)
+		}
+	}, version)
+	return made, nil
 }
 
 // remembered is what was made of one version of an object.
@@ -45,7 +76,10 @@ type remembered struct {
 }
 
 func newMemory() *memory {
-	return &memory{known: map[types.NamespacedName]map[string]remembered{}, unneeded: map[types.NamespacedName]map[types.UID]time.Time{}}
+	return &memory{
+		known: map[types.NamespacedName]map[string]remembered{}, unneeded: map[types.NamespacedName]map[types.UID]time.Time{},
+		bundles: map[string]weak.Pointer[authorities]{},
+	}
 }
 
 func (m *memory) get(tool types.NamespacedName, purpose, version string) (remembered, bool) {
@@ -125,16 +159,28 @@ func (s *scope) missing(ref reference) error {
 	return invalid("%s not found in namespace '%s': create it, and the tool goes on by itself", ref, s.tool.Namespace)
 }
 
-// fromConfigMap returns what read makes of a key of a ConfigMap. also is what else it depends on.
-func fromConfigMap[V any](ctx context.Context, s *scope, ref *mcpv1alpha1.KeyRef, field, also string, read func(content []byte) (V, error)) (V, error) {
+// maxText bounds what is read of a ConfigMap besides documents, in bytes: a schema or a bundle of certificates.
+const maxText = 256 << 10
+
+// wanted is a key of a ConfigMap, and what it is read for.
+type wanted struct {
+	ref            *mcpv1alpha1.KeyRef
+	field, purpose string
+	also           string // what else it depends on what is made of it
+}
+
+// fromConfigMap returns what read makes of a key of a ConfigMap, of which version tells one content from another. It is kept for each tool
+// and purpose: it must not be larger than a tool, unless it is shared.
+func fromConfigMap[V any](ctx context.Context, s *scope, want wanted, read func(version string, content []byte) (V, error)) (V, error) {
 	var none V
-	named := reference{"ConfigMap", ref.Name, field}
+	ref := want.ref
+	named := reference{"ConfigMap", ref.Name, want.field}
 	meta, err := s.metadata(ctx, named)
 	if err != nil {
 		return none, err
 	}
-	version := fmt.Sprintf("%s/%s/%s/%s/%s", ref.Key, ref.Name, meta.UID, meta.ResourceVersion, also)
-	return recall(s, field, version, func() (V, error) {
+	version := fmt.Sprintf("%s/%s/%s/%s", ref.Key, ref.Name, meta.UID, meta.ResourceVersion)
+	return recall(s, want.field+want.purpose, version+"/"+want.also, func() (V, error) {
 		configMap := &corev1.ConfigMap{}
 		key := client.ObjectKey{Namespace: s.tool.Namespace, Name: ref.Name}
 		err := s.opts.APIReader.Get(ctx, key, configMap)
@@ -144,15 +190,27 @@ func fromConfigMap[V any](ctx context.Context, s *scope, ref *mcpv1alpha1.KeyRef
 		if err != nil {
 			return none, fmt.Errorf("read ConfigMap %s: %w", key, err)
 		}
-		content, found := configMap.BinaryData[string(ref.Key)]
-		if text, ok := configMap.Data[string(ref.Key)]; ok {
-			content, found = []byte(text), true
+		content, err := keyOfConfigMap(configMap, named, string(ref.Key), maxText)
+		if err != nil {
+			return none, err
 		}
-		if !found {
-			return none, invalid("%s in namespace '%s' has no key '%s': add it, and the tool goes on by itself", named, s.tool.Namespace, ref.Key)
-		}
-		return read(content)
+		return read(version, content)
 	})
+}
+
+// keyOfConfigMap returns what a ConfigMap has under a key; a *ValidationError if it has none, or more than limit bytes.
+func keyOfConfigMap(configMap *corev1.ConfigMap, named reference, key string, limit int) ([]byte, error) {
+	content, found := configMap.BinaryData[key]
+	if text, ok := configMap.Data[key]; ok {
+		content, found = []byte(text), true
+	}
+	if !found {
+		return nil, invalid("%s in namespace '%s' has no key '%s': add it, and the tool goes on by itself", named, configMap.Namespace, key)
+	}
+	if n := len(content); n > limit {
+		return nil, invalid("%s: the key '%s' has %d bytes, the limit is %d", named, key, n, limit)
+	}
+	return content, nil
 }
 
 // allowedHosts returns what the annotation of a Secret lists; given says that it has the annotation.

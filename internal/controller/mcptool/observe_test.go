@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -241,6 +242,9 @@ func TestVerifiedTellsWhatGatewaysFound(t *testing.T) {
 func TestTheToolsOfARemoteServerAreWhatGatewaysTell(t *testing.T) {
 	t.Parallel()
 	remote := func(tool *mcpv1alpha1.MCPTool) { tool.Spec.Type = mcpv1alpha1.ToolMCP }
+	digested := func(name, digest string) mcpv1alpha1.EffectiveTool {
+		return mcpv1alpha1.EffectiveTool{Name: name, Verdict: "Served", Digest: digest}
+	}
 	known := func(tool *mcpv1alpha1.MCPTool) {
 		remote(tool)
 		tool.Status.Tools, tool.Status.ToolCount = []mcpv1alpha1.ToolStatus{{Name: "before"}}, new(int32(1))
@@ -257,8 +261,24 @@ func TestTheToolsOfARemoteServerAreWhatGatewaysTell(t *testing.T) {
 		"nobody tells":         {change: known, agents: []client.Object{makeAgent("a")}, want: []string{"before"}},
 		"a gateway tells": {
 			change: known,
-			agents: []client.Object{makeAgent("a", named("z", "Served"), named("b", "Conflict"))},
-			want:   []string{"b", "z"},
+			agents: []client.Object{makeAgent("a", named("z", "Served"), named("b", "Conflict"), named("d", "Unavailable"))},
+			want:   []string{"b", "d", "z"},
+		},
+		"what is held back, or of no use, is none of them": {
+			change: known,
+			agents: []client.Object{makeAgent("a", named("z", "Served"), named("b", "Denied"), named("c", "Invalid"), named("d", "Pending"))},
+			want:   []string{"z"},
+		},
+		"all is held back":       {change: known, agents: []client.Object{makeAgent("a", named("b", "Denied"))}},
+		"nothing is told so far": {change: known, agents: []client.Object{makeAgent("a", named("b", "Pending"))}, want: []string{"before"}},
+		"with digests": {
+			change: remote,
+			agents: []client.Object{
+				makeAgent("a", digested("z", "sha256:1"), digested("y", "sha256:2"), named("x", "Served")),
+				makeAgent("b", digested("z", "sha256:1"), digested("y", "sha256:3"), digested("x", "sha256:4")),
+				makeAgent("c", digested("y", "sha256:2")),
+			},
+			want: []string{"x sha256:4", "y", "z sha256:1"},
 		},
 		"gateways tell the same": {
 			change: remote,
@@ -277,7 +297,10 @@ func TestTheToolsOfARemoteServerAreWhatGatewaysTell(t *testing.T) {
 			s.verify(t.Context())
 			var got []string
 			for _, tool := range s.tool.Status.Tools {
-				got = append(got, tool.Name)
+				got = append(got, strings.TrimSpace(tool.Name+" "+tool.Digest))
+			}
+			if count := s.tool.Status.ToolCount; len(tt.agents) > 0 && s.tool.Spec.Type == mcpv1alpha1.ToolMCP && count != nil && int(*count) != len(got) {
+				t.Errorf("%d are counted", *count)
 			}
 			if diff := cmp.Diff(tt.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("tools (-want +got)\n%s", diff)

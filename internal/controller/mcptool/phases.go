@@ -38,23 +38,40 @@ func (s *scope) validate(ctx context.Context) reconcile.Outcome {
 
 // judge returns a *ValidationError if something is up to the author.
 func (s *scope) judge(ctx context.Context) (reconcile.Outcome, error) {
-	done := reconcile.Done(mcpv1alpha1.ReasonValid, validated)
-	if source := s.tool.Spec.OpenAPI; source == nil || source.Document.URL == "" {
+	source := s.tool.Spec.OpenAPI
+	if source == nil || source.Document.URL == "" {
 		s.fetcher.Forget(s.key())
 	}
+	if source == nil || source.Document.URL != "" {
+		s.maker.Forget(s.key())
+	}
+	if !s.isOpenAPI() {
+		s.shelf.drop(s.key())
+	}
+	if at := s.tool.Spec.Endpoint; at != "" {
+		if err := s.checkCredential(ctx, at); err != nil {
+			return reconcile.Outcome{}, err
+		}
+		return s.judgeRest(ctx)
+	}
+	out, err := s.judgeRest(ctx)
+	if stored := s.before.Status.Definitions; stored != nil && s.definitions == nil {
+		if unsent := s.checkCredential(ctx, stored.Endpoint); isNotAllowed(unsent) {
+			return out, unsent // where it was sent until now is told before what else is wrong
+		}
+	}
+	return out, err
+}
+
+// judgeRest judges all but whether the credential may be sent to the endpoint.
+func (s *scope) judgeRest(ctx context.Context) (reconcile.Outcome, error) {
+	done := reconcile.Done(mcpv1alpha1.ReasonValid, validated)
 	if _, err := s.trust(ctx); err != nil {
 		return done, err
 	}
-	schema, err := s.schema(ctx)
+	lone, err := s.define(ctx)
 	if err != nil {
 		return done, err
-	}
-	definition, err := route.ToolDefinition(s.tool, route.SchemaText{Text: schema})
-	if wrong, ok := errors.AsType[*route.InvalidError](err); ok {
-		return done, &ValidationError{Message: wrong.Message}
-	}
-	if err != nil {
-		return done, fmt.Errorf("compile MCPTool %s: %w", s.key(), err)
 	}
 	if pg := s.tool.Spec.Postgres; s.tool.Spec.Type == mcpv1alpha1.ToolPostgres && pg.TLS == "Disable" && !s.opts.AllowPrivate {
 		return done, invalid("postgres.tls: Disable is for databases at private addresses, which the operator admits when it is started " +
@@ -63,11 +80,29 @@ func (s *scope) judge(ctx context.Context) (reconcile.Outcome, error) {
 	if s.isOpenAPI() {
 		return s.judgeDocument(ctx)
 	}
-	if err := checkSchemas(definition); err != nil {
-		return done, err
+	s.lone = lone
+	return done, nil
+}
+
+// define says what tool the types http and postgres are, and that a gateway would take what the specification says.
+func (s *scope) define(ctx context.Context) (mcpv1alpha1.ToolStatus, error) {
+	if s.tool.Spec.Schema == nil || s.tool.Spec.Schema.ConfigMapRef == nil {
+		return s.defineBy("")
 	}
-	s.definition = definition
-	return done, s.checkCredential(ctx, s.tool.Spec.Endpoint)
+	want := wanted{ref: s.tool.Spec.Schema.ConfigMapRef, field: "schema.configMapRef", also: s.revision()}
+	return fromConfigMap(ctx, s, want, func(_ string, content []byte) (mcpv1alpha1.ToolStatus, error) { return s.defineBy(string(content)) })
+}
+
+// defineBy is define with the text that schema.configMapRef refers to; empty if it is not given.
+func (s *scope) defineBy(schema string) (mcpv1alpha1.ToolStatus, error) {
+	definition, err := route.ToolDefinition(s.tool, route.SchemaText{Text: schema})
+	if wrong, ok := errors.AsType[*route.InvalidError](err); ok {
+		return mcpv1alpha1.ToolStatus{}, &ValidationError{Message: wrong.Message}
+	}
+	if err != nil {
+		return mcpv1alpha1.ToolStatus{}, fmt.Errorf("compile MCPTool %s: %w", s.key(), err)
+	}
+	return mcpv1alpha1.ToolStatus{Name: definition.Name, Digest: definition.Digest}, checkSchemas(definition)
 }
 
 // checkSchemas refuses what gateways could not check arguments and results by.
@@ -98,16 +133,6 @@ func checkSchemas(definition route.Definition) error {
 		return invalid("schema.output: %s", err)
 	}
 	return nil
-}
-
-// schema returns what schema.configMapRef refers to; empty if it is not given.
-func (s *scope) schema(ctx context.Context) (string, error) {
-	if s.tool.Spec.Schema == nil || s.tool.Spec.Schema.ConfigMapRef == nil {
-		return "", nil
-	}
-	return fromConfigMap(ctx, s, s.tool.Spec.Schema.ConfigMapRef, "schema.configMapRef", "", func(content []byte) (string, error) {
-		return string(content), nil
-	})
 }
 
 // reach says whether the endpoint can be connected to.

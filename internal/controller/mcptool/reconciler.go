@@ -10,7 +10,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,6 +73,12 @@ type fetcher interface {
 	Forget(key types.NamespacedName)
 }
 
+// maker is told of documents in the cluster and knows what became of them. *reach.Maker is one.
+type maker interface {
+	Observe(job reach.Job) reach.Made[*definitions]
+	Forget(key types.NamespacedName)
+}
+
 // Reconciler reconciles MCPTools. Make it with New.
 type Reconciler struct {
 	client.Client
@@ -83,10 +88,11 @@ type Reconciler struct {
 	memory  *memory
 	checker checker
 	fetcher fetcher
+	maker   maker
 	woken   chan wakeup
 
-	// compiling lets one document be compiled at a time, which bounds the memory that takes.
-	compiling sync.Mutex
+	gate  reach.Gate // of compilations
+	shelf shelf
 }
 
 // New returns a Reconciler.
@@ -111,6 +117,7 @@ func New(opts Options) *Reconciler {
 		AllowPrivate: opts.AllowPrivate, Dial: opts.Dial, TLSProfile: opts.TLSProfile, Notify: r.notify, Ended: countFetch,
 		MaxBytes: maxDocument, Use: r.useDocument,
 	})
+	r.maker = reach.NewMaker(reach.MakerOptions[*definitions]{Make: r.makeDefinitions, Notify: r.notify})
 	return r
 }
 
@@ -160,6 +167,8 @@ func (r *Reconciler) read(ctx context.Context, key types.NamespacedName) (*mcpv1
 func (r *Reconciler) forget(key types.NamespacedName) {
 	r.checker.Forget(key)
 	r.fetcher.Forget(key)
+	r.maker.Forget(key)
+	r.shelf.drop(key)
 	r.memory.forget(key)
 	deleteMetrics(key)
 }

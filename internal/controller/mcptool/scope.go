@@ -6,7 +6,6 @@ import (
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
-	"github.com/mcp-operator/mcp-operator/internal/route"
 )
 
 // scope is the state of one pass.
@@ -19,11 +18,14 @@ type scope struct {
 	// paused says that acting phases are left out.
 	paused bool
 
-	// definition is the tool of the types http and postgres; set by validate.
-	definition route.Definition
+	// lone is the tool of the types http and postgres; set by validate.
+	lone mcpv1alpha1.ToolStatus
 
 	// definitions are the tools of the type openapi; nil while the document is not there: then what is stored holds. Set by validate.
 	definitions *definitions
+
+	// again asks for definitions again that were forgotten; set by validate.
+	again func()
 }
 
 func newScope(r *Reconciler, tool *mcpv1alpha1.MCPTool) *scope {

@@ -27,8 +27,8 @@ func (s *scope) summarize() {
 		apimeta.RemoveStatusCondition(&status.Conditions, mcpv1alpha1.ConditionApplied)
 		status.Definitions, status.DocumentDigest = nil, ""
 	}
-	if s.definition.Name != "" {
-		s.setTools([]mcpv1alpha1.ToolStatus{{Name: s.definition.Name, Digest: s.definition.Digest}})
+	if s.lone.Name != "" {
+		s.setTools([]mcpv1alpha1.ToolStatus{s.lone})
 	}
 	if s.definitions != nil {
 		s.setTools(s.definitions.tools)

@@ -3,6 +3,7 @@ package mcptool
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,6 +46,10 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 	}
 	secretQuery := func(tool *mcpv1alpha1.MCPTool) { tool.Spec.OpenAPI.Document.URL += "?token=hunter2" }
 	pets := &definitions{key: keyPlain, baseURL: "https://pets.example.com/v1", sha256: strings.Repeat("a", 64)}
+	notAllowed := func(host string) string {
+		return "False/SecretNotAllowed: Secret 'keys' (auth.secretRef) must not be sent to " + host + ":443: " +
+			"its annotation mcp.operator/allowed-hosts does not list that host"
+	}
 	type changes = []func(*mcpv1alpha1.MCPTool)
 	tests := map[string]struct {
 		changes changes
@@ -82,6 +87,33 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 		},
 		"a schema that is there": {
 			changes: changes{schemaFrom}, objects: []client.Object{makeConfigMap("schemas", "weather", "input: {properties: {city: {type: string}}}")},
+			want: "True/Valid: Configuration is valid",
+		},
+		"a schema that is too large": {
+			changes: changes{schemaFrom}, objects: []client.Object{makeConfigMap("schemas", "weather", strings.Repeat("x", 256<<10+1))},
+			want: "False/Invalid: ConfigMap 'schemas' (schema.configMapRef): the key 'weather' has 262145 bytes, the limit is 262144",
+		},
+		"an authority that is too large": {
+			changes: changes{caFrom(keyOf("ca", "ca.crt"), nil)}, objects: []client.Object{makeConfigMap("ca", "ca.crt", strings.Repeat("x", 1000<<10))},
+			want: "False/Invalid: ConfigMap 'ca' (caBundle.configMapRef): the key 'ca.crt' has 1024000 bytes, the limit is 262144",
+		},
+		"a credential for other hosts, of a tool whose schema is not there": {
+			changes: changes{schemaFrom, bearer}, objects: []client.Object{makeSecret("keys", "api.example.org")}, want: notAllowed("api.example.com"),
+		},
+		"a credential for other hosts, of a tool whose authority is not there": {
+			changes: changes{caFrom(keyOf("ca", "ca.crt"), nil), bearer}, objects: []client.Object{makeSecret("keys", "api.example.org")},
+			want: notAllowed("api.example.com"),
+		},
+		"a credential for other hosts, of a document that could not be fetched": {
+			changes: changes{fetching, bearer, func(tool *mcpv1alpha1.MCPTool) { tool.Spec.Endpoint = "https://api.example.com" }},
+			objects: []client.Object{makeSecret("keys", "api.example.org")}, fetched: fromDocs("no answer", nil), want: notAllowed("api.example.com"),
+		},
+		"a credential for other hosts than the document of before named, of one that cannot be used": {
+			changes: changes{openAPI(`{"swagger": "2.0"}`), served, bearer}, objects: []client.Object{makeSecret("keys", "api.example.org")},
+			want: notAllowed("pets.example.com"),
+		},
+		"a credential for the host that a document names now, not for that of before": {
+			changes: changes{fromServer("https://api.example.org"), served, bearer}, objects: []client.Object{makeSecret("keys", "api.example.org")},
 			want: "True/Valid: Configuration is valid",
 		},
 		"a credential that is not there": {
@@ -200,9 +232,13 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := makeWorld(t, tt.objects...)
+			tool := makeTool(tt.changes...)
+			w := makeWorld(t, append(slices.Clone(tt.objects), tool)...)
 			w.fetcher.known = tt.fetched
-			s := newScope(w.Reconciler, makeTool(tt.changes...))
+			if err := w.Get(t.Context(), client.ObjectKeyFromObject(tool), tool); err != nil { // a document is read of there
+				t.Fatal(err)
+			}
+			s := newScope(w.Reconciler, tool)
 			out := s.validate(t.Context())
 			c, _ := out.Condition("Accepted", 2)
 			if diff := cmp.Diff(tt.want, string(c.Status)+"/"+c.Reason+": "+c.Message); diff != "" {

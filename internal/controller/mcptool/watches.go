@@ -45,7 +45,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	if err := addIndexes(mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	for _, part := range []any{r.checker, r.fetcher} {
+	for _, part := range []any{r.checker, r.fetcher, r.maker} {
 		if runnable, ok := part.(manager.Runnable); ok {
 			if err := mgr.Add(runnable); err != nil {
 				return fmt.Errorf("add the workers of MCPTools: %w", err)
@@ -56,11 +56,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// Our own status writes wake too: such a pass writes nothing, and a status that somebody else wrote is corrected.
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("mcptool").
-		For(&mcpv1alpha1.MCPTool{}, changed).
+		Watches(&mcpv1alpha1.MCPTool{}, urgently(itself, isEdited), changed).
 		Watches(&mcpv1alpha1.MCPAgent{}, handler.EnqueueRequestsFromMapFunc(toolsOfAgent), builder.WithPredicates(agentTellsSomething())).
-		WatchesMetadata(&corev1.ConfigMap{}, r.byReference(indexConfigMaps), changed).
+		WatchesMetadata(&corev1.ConfigMap{}, urgently(r.byReference(indexConfigMaps), never), changed).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.toolOfDefinitions), changed).
-		WatchesMetadata(&corev1.Secret{}, r.byReference(indexSecrets), changed).
+		WatchesMetadata(&corev1.Secret{}, urgently(r.byReference(indexSecrets), isRestricted), changed).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{}).
 		WatchesRawSource(source.TypedChannel(r.woken, handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
 			GenericFunc: wake,
@@ -201,8 +201,8 @@ func (r *Reconciler) toolOfDefinitions(ctx context.Context, obj client.Object) [
 }
 
 // byReference wakes the tools that refer to the changed object.
-func (r *Reconciler) byReference(index string) handler.EventHandler {
-	return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, obj client.Object) []reconcile.Request {
+func (r *Reconciler) byReference(index string) handler.MapFunc {
+	return func(ctx context.Context, obj client.Object) []reconcile.Request {
 		tools := &mcpv1alpha1.MCPToolList{}
 		err := r.List(ctx, tools, client.InNamespace(obj.GetNamespace()), client.MatchingFields{index: obj.GetName()},
 			client.DisableReadYourWritesConsistency)
@@ -214,5 +214,5 @@ func (r *Reconciler) byReference(index string) handler.EventHandler {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&tools.Items[i])})
 		}
 		return requests
-	})
+	}
 }

@@ -39,8 +39,8 @@ func makeTool(changes ...func(*mcpv1alpha1.MCPTool)) *mcpv1alpha1.MCPTool {
 
 func inline(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
 
-// document is an OpenAPI document with one operation.
-const document = `{"openapi": "3.1.0", "servers": [{"url": "https://pets.example.com/v1"}], "paths": {"/pets": {"get": {"operationId": "listPets"}}}}`
+// document is an OpenAPI document with one operation. Its members are sorted, as an API server writes them.
+const document = `{"openapi": "3.1.0", "paths": {"/pets": {"get": {"operationId": "listPets"}}}, "servers": [{"url": "https://pets.example.com/v1"}]}`
 
 // openAPI makes a tool one of type openapi, of a document that is inline.
 func openAPI(text string) func(*mcpv1alpha1.MCPTool) {
@@ -138,6 +138,29 @@ func (f *fakeFetcher) Observe(d reach.Document) reach.Fetched[*definitions] {
 
 func (f *fakeFetcher) Forget(types.NamespacedName) { f.forgot++ }
 
+// promptMaker does jobs at once.
+type promptMaker struct {
+	make   func(ctx context.Context, job reach.Job) (reach.Made[*definitions], bool)
+	asked  []reach.Job
+	known  map[reach.Job]reach.Made[*definitions]
+	forgot int
+}
+
+func (m *promptMaker) Observe(job reach.Job) reach.Made[*definitions] {
+	if known, ok := m.known[job]; ok {
+		return known
+	}
+	m.asked = append(m.asked, job)
+	made, _ := m.make(context.Background(), job)
+	m.known = map[reach.Job]reach.Made[*definitions]{job: made}
+	return made
+}
+
+func (m *promptMaker) Forget(types.NamespacedName) {
+	m.forgot++
+	m.known = nil
+}
+
 // world is a reconciler, what it sees, and what it asked of the API server.
 type world struct {
 	*Reconciler
@@ -145,6 +168,7 @@ type world struct {
 	t       *testing.T
 	checker *fakeChecker
 	fetcher *fakeFetcher
+	maker   *promptMaker
 	events  *events.FakeRecorder
 
 	mu            sync.Mutex
@@ -176,7 +200,8 @@ func makeWorld(t *testing.T, objects ...client.Object) *world {
 		},
 	})
 	w.Reconciler = New(Options{Client: c, APIReader: past, Recorder: w.events})
-	w.Reconciler.checker, w.Reconciler.fetcher = w.checker, w.fetcher
+	w.maker = &promptMaker{make: w.makeDefinitions}
+	w.Reconciler.checker, w.Reconciler.fetcher, w.Reconciler.maker = w.checker, w.fetcher, w.maker
 	return w
 }
 

@@ -84,16 +84,24 @@ func restrictsEgress(server *sigv1alpha1.MCPServer) bool {
 	return network != nil && (len(network.EgressTo) > 0 || len(network.EgressPorts) > 0)
 }
 
-// Starting writes that a handshake begins. That a server which answered is asked whether it still does is not worth a line.
+// Starting writes that a handshake begins. That a server which answered is asked whether it still does is not worth a line, unless there
+// is news.
 func (d Dialect) Starting(handshake engine.Handshake) {
-	if handshake.Full {
-		d.audit(probed(handshake), "HandshakeAttempt", "url", handshake.URL)
+	if handshake.Last == nil {
+		d.attempt(handshake)
 	}
 }
 
-// Ended writes what came of a handshake.
+func (d Dialect) attempt(handshake engine.Handshake) {
+	d.audit(probed(handshake), "HandshakeAttempt", "url", handshake.URL)
+}
+
+// Ended writes what came of a handshake: after each attempt one line, and before each such line an attempt.
 func (d Dialect) Ended(handshake engine.Handshake, took time.Duration, result *mcp.Result, err error) {
 	server, milliseconds := probed(handshake), took.Milliseconds()
+	if handshake.Last != nil && (err != nil || result != nil) {
+		d.attempt(handshake)
+	}
 	switch {
 	case err != nil:
 		d.audit(server, "HandshakeFailed", "url", handshake.URL, "error", inTheirWords(err.Error()), "durationMs", milliseconds)

@@ -40,24 +40,36 @@ func TestHandshakesAreInTheAuditLog(t *testing.T) {
 	t.Parallel()
 	logger, lines := recorder(t)
 	d := Dialect{Audit: logger}
-	handshake := engine.Handshake{URL: "http://192.0.2.1:8080/mcp", Full: true, Server: probe.Server{
+	handshake := engine.Handshake{URL: "http://192.0.2.1:8080/mcp", Server: probe.Server{
 		Key: types.NamespacedName{Namespace: "team", Name: "demo"}, Generation: 2, ResourceVersion: "7",
 	}}
-	d.Starting(handshake)
-	d.Ended(handshake, 30*time.Millisecond, &mcp.Result{ProtocolVersion: "2025-11-25", Server: mcp.ServerInfo{Name: "a", Version: "1"}}, nil)
-	d.Ended(handshake, time.Second, nil, errors.New("no answer"))
-	d.Ended(handshake, time.Second, &mcp.Result{AuthRequired: true}, nil)
-	handshake.Full = false
-	d.Starting(handshake)                          // whether it still answers
-	d.Ended(handshake, time.Millisecond, nil, nil) // it does
-	want := []string{
-		`"HandshakeAttempt" "url"="http://192.0.2.1:8080/mcp"`,
-		`"HandshakeSuccess" "url"="http://192.0.2.1:8080/mcp" "durationMs"=30 "protocolVersion"="2025-11-25" "serverName"="a" "serverVersion"="1"`,
-		`"HandshakeFailed" "url"="http://192.0.2.1:8080/mcp" "error"="no answer" "durationMs"=1000`,
-		`"HandshakeAuthSkip" "url"="http://192.0.2.1:8080/mcp" "error"="the server asks for credentials"`,
+	speaks := &mcp.Result{ProtocolVersion: "2025-11-25", Server: mcp.ServerInfo{Name: "a", Version: "1"}}
+	ends := []struct {
+		result *mcp.Result
+		err    error
+		line   string
+	}{
+		{speaks, nil, `"HandshakeSuccess" "url"="http://192.0.2.1:8080/mcp" "durationMs"=30 ` +
+			`"protocolVersion"="2025-11-25" "serverName"="a" "serverVersion"="1"`},
+		{nil, errors.New("no answer"), `"HandshakeFailed" "url"="http://192.0.2.1:8080/mcp" "error"="no answer" "durationMs"=30`},
+		{&mcp.Result{AuthRequired: true}, nil, `"HandshakeAuthSkip" "url"="http://192.0.2.1:8080/mcp" "error"="the server asks for credentials"`},
 	}
-	if diff := cmp.Diff(want, *lines); diff != "" {
-		t.Errorf("audit log (-want +got)\n%s", diff)
+	for _, last := range []*mcp.Result{nil, speaks} { // a full one, and one that asks whether that answer holds
+		for _, end := range ends {
+			*lines = nil
+			handshake.Last = last
+			d.Starting(handshake)
+			d.Ended(handshake, 30*time.Millisecond, end.result, end.err)
+			if diff := cmp.Diff([]string{`"HandshakeAttempt" "url"="http://192.0.2.1:8080/mcp"`, end.line}, *lines); diff != "" {
+				t.Errorf("audit log, of a full one: %t (-want +got)\n%s", last == nil, diff)
+			}
+		}
+	}
+	*lines = nil
+	d.Starting(handshake)
+	d.Ended(handshake, time.Millisecond, nil, nil)
+	if len(*lines) > 0 {
+		t.Errorf("a server that still answers is worth no line: %q", *lines)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
@@ -46,6 +47,9 @@ func (Dialect) Read(obj client.Object) *mcpv1alpha1.MCPServer {
 	server := as(obj)
 	return &mcpv1alpha1.MCPServer{ObjectMeta: server.ObjectMeta, Spec: specOf(server), Status: statusOf(server)}
 }
+
+// Conditions returns the two that a status of this API has.
+func (Dialect) Conditions(obj client.Object) []metav1.Condition { return as(obj).Status.Conditions }
 
 // as returns an object as what it is; the engine has no others.
 func as(obj client.Object) *sigv1alpha1.MCPServer {

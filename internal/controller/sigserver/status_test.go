@@ -213,6 +213,17 @@ func TestTheStatusHasTheTwoConditionsAndNoOther(t *testing.T) {
 	}
 }
 
+func TestTheConditionsOfAnObjectAreItsOwnAndNotWhatTheyStandFor(t *testing.T) {
+	t.Parallel()
+	server := makeServer(func(s *sigv1alpha1.MCPServer) { s.Status.Conditions = []metav1.Condition{valid, ready} })
+	if n := len(Dialect{}.Read(server).Status.Conditions); n <= 2 {
+		t.Fatalf("the status stands for %d conditions: the test shows nothing", n)
+	}
+	if diff := cmp.Diff([]metav1.Condition{valid, ready}, Dialect{}.Conditions(server)); diff != "" {
+		t.Errorf("conditions (-want +got)\n%s", diff)
+	}
+}
+
 // A restart of the operator begins with what the status says: it must mean the same again.
 func TestWhatAStatusStandsForIsReadAgain(t *testing.T) {
 	t.Parallel()

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -47,6 +48,8 @@ type Options struct {
 	Logger *slog.Logger
 	// LoopbackIssuers lets issuers live on this host, and there speak plain HTTP. For tests and for a gateway on a laptop.
 	LoopbackIssuers bool
+	// Panics tells of faults of the gateway's own; default the default logger.
+	Panics *panics.Recorder
 }
 
 // Verifier verifies the tokens of one table. It is safe for concurrent use.
@@ -136,7 +139,7 @@ func (v *Verifier) addOIDC(ctx context.Context, o table.OIDC, audiences []string
 		audiences = o.Audiences
 	}
 	r := rule{audiences: audiences, subjects: o.Subjects, isListed: len(o.Subjects) > 0, claims: o.Claims}
-	source := provider{issuer: o.Issuer, caFile: o.CAFile, loopback: v.options.LoopbackIssuers}
+	source := provider{issuer: o.Issuer, caFile: o.CAFile, allowPrivate: o.AllowPrivate, loopback: v.options.LoopbackIssuers}
 	if err := source.check(o.Issuer); err != nil {
 		return fmt.Errorf("issuer %w", err)
 	}
@@ -148,7 +151,7 @@ func (v *Verifier) addOIDC(ctx context.Context, o table.OIDC, audiences []string
 		keys = known.keys
 	}
 	if keys == nil {
-		keys = remoteKeys(ctx, source, v.options.Logger)
+		keys = remoteKeys(ctx, source, &v.options)
 	}
 	if !slices.Contains(v.authorizationServers, o.Issuer) {
 		v.authorizationServers = append(v.authorizationServers, o.Issuer)

@@ -30,6 +30,8 @@ type provider struct {
 	issuer string
 	// caFile adds to the system's roots.
 	caFile string
+	// allowPrivate lets it have private addresses, such as those of the cluster.
+	allowPrivate bool
 	// loopback lets it live on this host, over plain HTTP.
 	loopback bool
 }
@@ -107,12 +109,13 @@ func (p provider) check(address string) error {
 }
 
 // client dials the provider and nobody else: no proxy of the environment, no other host, nothing on this host or its links,
-// no metadata service. Private addresses are allowed, since issuers live in clusters too. Connections are not kept; there
-// are two requests in a quarter of an hour.
+// no metadata service, and no private address unless the table lets the issuer have one. Connections are not kept; there are
+// two requests in a quarter of an hour.
 func (p provider) client() *http.Client {
-	guard := mcp.Guard{Allow: func(address netip.Addr) bool {
-		return mcp.AllowCluster(address) || p.loopback && address.IsLoopback()
-	}}
+	guard := mcp.GuardFor(p.allowPrivate)
+	if allowed := guard.Allow; p.loopback {
+		guard.Allow = func(address netip.Addr) bool { return allowed(address) || address.IsLoopback() }
+	}
 	return &http.Client{
 		Transport: &http.Transport{
 			DialContext:            guard.DialContext,

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 )
 
 const (
@@ -30,6 +32,7 @@ type keySource struct {
 	// fetch is nil for fixed keys.
 	fetch  func() (*keySet, error)
 	logger *slog.Logger
+	panics *panics.Recorder
 	have   atomic.Pointer[fetchedKeys]
 
 	mu sync.Mutex
@@ -53,9 +56,9 @@ func fixedKeys(set *keySet) *keySource {
 }
 
 // remoteKeys is a source that fetches from a provider under ctx.
-func remoteKeys(ctx context.Context, p provider, logger *slog.Logger) *keySource {
+func remoteKeys(ctx context.Context, p provider, o *Options) *keySource {
 	client := p.client()
-	return &keySource{provider: p, logger: logger.With("issuer", p.issuer), fetch: func() (*keySet, error) {
+	return &keySource{provider: p, logger: o.Logger.With("issuer", p.issuer), panics: o.Panics, fetch: func() (*keySet, error) {
 		ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 		defer cancel()
 		return p.fetch(ctx, client)
@@ -90,7 +93,7 @@ func (s *keySource) refresh() <-chan struct{} {
 	}
 	s.running = make(chan struct{})
 	go func() {
-		set, err := s.fetch()
+		set, err := s.attempt()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.settle(set, err)
@@ -98,6 +101,12 @@ func (s *keySource) refresh() <-chan struct{} {
 		s.running = nil
 	}()
 	return s.running
+}
+
+// attempt fetches once. What the issuer sent is foreign.
+func (s *keySource) attempt() (set *keySet, err error) {
+	defer s.panics.Catch("", &err)
+	return s.fetch()
 }
 
 // settle takes the outcome of a fetch.

@@ -58,6 +58,9 @@ type Handle struct {
 	Session string `json:"s,omitempty"`
 	// Version is the protocol version that was agreed on.
 	Version string `json:"v,omitempty"`
+	// Server is a short hash of where the backend was when the session was opened. At another place, which the table may give the
+	// backend at any time, nobody is shown the session's id. Empty for a backend whose sessions do not outlive it.
+	Server string `json:"h,omitempty"`
 }
 
 // Call is one request to a backend. The message bears the client's id, which the response given to the Sink bears too,

@@ -58,6 +58,22 @@ func (c *collector) sum() {
 	c.entries = kept
 }
 
+// pack copies what is kept into memory of its size, so that it holds on to nothing of the responses that it came in.
+func (c *collector) pack() {
+	size := 0
+	for i := range c.entries {
+		size += len(c.entries[i].Raw)
+	}
+	packed, entries := make([]byte, 0, size), make([]Entry, 0, len(c.entries))
+	for _, e := range c.entries {
+		at := len(packed)
+		packed = append(packed, e.Raw...)
+		e.Raw = packed[at:len(packed):len(packed)]
+		entries = append(entries, e)
+	}
+	c.entries = entries
+}
+
 // digest covers what is served of a catalog, in an order of its own: servers that keep their tools in a map list them in
 // another order each time.
 func (c *Catalog) digest() string {

@@ -181,7 +181,7 @@ func conflict(k Kind, sources []Source, all []named, sharers []int) Conflict {
 // publish puts what is served into the view, and what is not into the status.
 func (v *View) publish(k Kind, sources []Source, all []named, pageSize int) {
 	v.routes[k] = make(map[string]Route, len(all))
-	p := newPager(k, pageSize)
+	p := newPager(pageSize)
 	for i := range all {
 		n := &all[i]
 		status := &v.backends[n.source]

@@ -20,14 +20,14 @@ import (
 type Entry struct {
 	// Name is what the server calls it by: its name, URI or URI template.
 	Name string
-	// Raw is the whole definition, an object, as it was sent.
+	// Raw is the whole definition, an object, as it was sent. These bytes are held once, whatever shows them.
 	Raw json.RawMessage
 	// Digest is that of internal/mcp.Tool for a tool, empty for others.
 	Digest string
 	// ParamHeaders are the arguments of a tool that are sent as headers too (2026-07-28).
 	ParamHeaders []wire.ParamHeader
 
-	message        *wire.Message     // with Raw as its result, for edits by splice
+	nameAt, nameTo uint32            // where the name is in Raw, with its quotes
 	sum            [sha256.Size]byte // over all of the definition
 	readOnly       bool              // the tool says that it changes nothing
 	notDestructive bool              // the tool says that it destroys nothing
@@ -57,7 +57,7 @@ const (
 	templateVars    = 32
 )
 
-// readEntry checks one entry of a list, of which it makes a copy. The error is the reason to drop it.
+// readEntry checks one entry of a list, which it makes no copy of. The error is the reason to drop it.
 func readEntry(k Kind, raw json.RawMessage, digests *mcp.Digester) (Entry, error) {
 	raw, err := wire.Check(raw, wire.Limits{Bytes: entryBytes, Depth: entryDepth})
 	if err != nil {
@@ -66,8 +66,12 @@ func readEntry(k Kind, raw json.RawMessage, digests *mcp.Digester) (Entry, error
 	if !wire.IsObject(raw) {
 		return Entry{}, errors.New("not an object")
 	}
-	e := Entry{}
-	if e.Name, err = readName(k, wire.Field(raw, lists[k].key)); err != nil {
+	if wire.Misspelt(raw, lists[k].key) {
+		return Entry{}, fmt.Errorf("has a key that readers take for %s", lists[k].key)
+	}
+	at, to := wire.FieldAt(raw, lists[k].key)
+	e := Entry{Raw: raw, nameAt: uint32(at), nameTo: uint32(to)} //nolint:gosec // entryBytes is far below
+	if e.Name, err = readName(k, raw[at:to]); err != nil {
 		return Entry{}, err
 	}
 	if len(wire.Field(raw, "description")) > descriptionBytes {
@@ -80,20 +84,24 @@ func readEntry(k Kind, raw json.RawMessage, digests *mcp.Digester) (Entry, error
 		err = e.readTemplate()
 	case Prompts, Resources:
 	}
-	if err != nil {
-		return Entry{}, err
-	}
-	e.message = wire.NewResult(nil, raw)
-	e.Raw = e.message.Result
-	return e, nil
+	return e, err
 }
 
-// renamed returns the definition under another name; all its other bytes are as they were.
-func (e *Entry) renamed(k Kind, name string) json.RawMessage {
+// appendAs appends the definition under a name; all its other bytes are as they were.
+func (e *Entry) appendAs(out []byte, name string) []byte {
 	if name == e.Name {
-		return e.Raw
+		return append(out, e.Raw...)
 	}
-	return e.message.With(wire.SetResult(lists[k].key, wire.Quote(name))).Result
+	out = wire.AppendQuote(append(out, e.Raw[:e.nameAt]...), name)
+	return append(out, e.Raw[e.nameTo:]...)
+}
+
+// lengthAs is how many bytes appendAs appends.
+func (e *Entry) lengthAs(name string) int {
+	if name == e.Name {
+		return len(e.Raw)
+	}
+	return len(e.Raw) - int(e.nameTo-e.nameAt) + len(wire.Quote(name))
 }
 
 func readName(k Kind, raw json.RawMessage) (string, error) {

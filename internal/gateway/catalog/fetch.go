@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,6 +29,29 @@ type Catalog struct {
 	Truncated []string
 	// Digest is "sha256:" and the hexadecimal SHA-256 over all entries, whatever their order.
 	Digest string
+}
+
+// Equal says whether two catalogs have the same entries in the same order, and the same is wrong with them. A nil one equals none.
+func (c *Catalog) Equal(other *Catalog) bool {
+	if c == nil || other == nil || !slices.Equal(c.Unread, other.Unread) || !slices.Equal(c.Truncated, other.Truncated) {
+		return false
+	}
+	for k := range c.Entries {
+		isSame := func(a, b Entry) bool { return a.sum == b.sum }
+		if !slices.EqualFunc(c.Entries[k], other.Entries[k], isSame) || !slices.Equal(c.Invalid[k], other.Invalid[k]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Beyond is what may have changed when a backend tells of a change and its catalog is as before: lists of which it has only the beginning.
+func (c *Catalog) Beyond() (all Changes) {
+	for _, method := range c.Truncated {
+		k, _ := KindOf(method)
+		all = all.And(Changes{Tools: k == Tools, Prompts: k == Prompts, Resources: k == Resources || k == Templates})
+	}
+	return all
 }
 
 // Options say how a catalog is fetched.
@@ -113,6 +137,7 @@ func (f *fetcher) list(ctx context.Context, k Kind) error {
 	add := newCollector(k)
 	defer func() {
 		add.sum()
+		add.pack()
 		f.catalog.Entries[k], f.catalog.Invalid[k] = add.entries, add.invalid
 	}()
 	seen := map[[sha256.Size]byte]bool{}

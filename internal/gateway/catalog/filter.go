@@ -2,29 +2,34 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
+// ErrAmbiguous is returned for a list that two readers could understand differently: what was judged of it need not be what a client
+// would see.
+var ErrAmbiguous = errors.New("the result of a list has a member twice, or one that is no list")
+
 // FilterTools applies a lone backend's names and policy to the result of a tools/list that was answered to the client's own
 // session: what is held back is gone, names are those of clients, everything else is as it was. It also returns what became
-// of each tool of that page. What is no list is returned as it is.
-func FilterTools(result json.RawMessage, b table.Backend) (json.RawMessage, []table.ToolStatus) {
+// of each tool of that page. The result is valid JSON; the error is ErrAmbiguous.
+func FilterTools(result json.RawMessage, b table.Backend) (json.RawMessage, []table.ToolStatus, error) {
 	return filter(Tools, result, b)
 }
 
 // FilterPrompts is [FilterTools] for the result of prompts/list, which has names but no policy.
-func FilterPrompts(result json.RawMessage, b table.Backend) json.RawMessage {
-	result, _ = filter(Prompts, result, b)
-	return result
+func FilterPrompts(result json.RawMessage, b table.Backend) (json.RawMessage, error) {
+	result, _, err := filter(Prompts, result, b)
+	return result, err
 }
 
-func filter(k Kind, result json.RawMessage, b table.Backend) (json.RawMessage, []table.ToolStatus) {
-	array := wire.Field(result, lists[k].member)
-	if !wire.IsArray(array) {
-		return result, nil
+func filter(k Kind, result json.RawMessage, b table.Backend) (json.RawMessage, []table.ToolStatus, error) {
+	array, err := listOf(k, result)
+	if array == nil || err != nil {
+		return result, nil, err
 	}
 	add := newCollector(k)
 	for entry := range wire.Elements(array) {
@@ -48,12 +53,21 @@ func filter(k Kind, result json.RawMessage, b table.Backend) (json.RawMessage, [
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = append(out, n.entry.renamed(k, n.name)...)
+		out = n.entry.appendAs(out, n.name)
 	}
 	if !same {
 		result = wire.NewResult(nil, result).With(wire.SetResult(lists[k].member, append(out, ']'))).Result
 	}
-	return result, statuses(k, all, c)
+	return result, statuses(k, all, c), nil
+}
+
+// listOf returns the one list of a result; nil if there is none that any reader could find.
+func listOf(k Kind, result json.RawMessage) (json.RawMessage, error) {
+	found, err := wire.Pick(result, lists[k].member)
+	if err != nil || wire.Misspelt(result, lists[k].member) || found[0] != nil && !wire.IsArray(found[0]) {
+		return nil, ErrAmbiguous
+	}
+	return found[0], nil
 }
 
 func statuses(k Kind, all []named, c *Catalog) []table.ToolStatus {

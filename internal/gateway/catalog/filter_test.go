@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,10 +14,11 @@ func TestALoneBackendsListPassesUntouchedWithoutPolicy(t *testing.T) {
 	t.Parallel()
 	for _, result := range []string{
 		`{ "vendor":1, "tools": [ ` + tool("a", `, "x":1.0`) + ` ], "nextCursor":"theirs", "ttlMs":5 }`,
-		`{"tools":[]}`, `{"tools":7}`, `[]`, `{}`,
+		`{"tools":[]}`, `[]`, `{}`,
 	} {
-		if got, _ := FilterTools(json.RawMessage(result), table.Backend{Name: "b"}); string(got) != result {
-			t.Errorf("%s became %s", result, got)
+		got, _, err := FilterTools(json.RawMessage(result), table.Backend{Name: "b"})
+		if err != nil || string(got) != result {
+			t.Errorf("%s became %s, %v", result, got, err)
 		}
 	}
 }
@@ -26,7 +28,10 @@ func TestALoneBackendsListIsFilteredAndRenamed(t *testing.T) {
 	result := json.RawMessage(`{"vendor":1,"tools":[` + tool("a", `,"x":1.0`) + `,` + tool("secret", "") + `,{"name":"bad"},` + tool("c", "") +
 		`],"nextCursor":"theirs"}`)
 	b := table.Backend{Name: "b", Prefix: "p_", Tools: table.ToolPolicy{Deny: []string{"sec*"}, Rename: map[string]string{"c": "see"}}}
-	got, statuses := FilterTools(result, b)
+	got, statuses, err := FilterTools(result, b)
+	if err != nil {
+		t.Fatal(err)
+	}
 	want := `{"vendor":1,"tools":[` + tool("p_a", `,"x":1.0`) + `,` + tool("see", "") + `],"nextCursor":"theirs"}`
 	if string(got) != want {
 		t.Errorf("%s\nwant\n%s", got, want)
@@ -45,17 +50,44 @@ func TestALoneBackendsListIsFilteredAndRenamed(t *testing.T) {
 
 func TestAPrefixAloneChangesAList(t *testing.T) {
 	t.Parallel()
-	got, _ := FilterTools(json.RawMessage(toolList("a")), table.Backend{Name: "b", Prefix: "p_"})
-	if want := toolList("p_a"); string(got) != want {
-		t.Errorf("%s, want %s", got, want)
+	got, _, err := FilterTools(json.RawMessage(toolList("a")), table.Backend{Name: "b", Prefix: "p_"})
+	if want := toolList("p_a"); err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }
 
 func TestALoneBackendsPromptsAreRenamed(t *testing.T) {
 	t.Parallel()
-	got := FilterPrompts(json.RawMessage(`{"prompts":[{"name":"a","arguments":[]},{"name":"\u200b"}]}`), table.Backend{Prefix: "p_"})
-	if want := `{"prompts":[{"name":"p_a","arguments":[]}]}`; string(got) != want {
-		t.Errorf("%s, want %s", got, want)
+	got, err := FilterPrompts(json.RawMessage(`{"prompts":[{"name":"a","arguments":[]},{"name":"\u200b"}]}`), table.Backend{Prefix: "p_"})
+	if want := `{"prompts":[{"name":"p_a","arguments":[]}]}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+}
+
+func TestAListThatReadersUnderstandDifferentlyIsRefused(t *testing.T) {
+	t.Parallel()
+	denied := table.Backend{Name: "b", Tools: table.ToolPolicy{Deny: []string{"delete*"}}}
+	good, bad := tool("ok", ""), tool("delete_all", "")
+	for name, result := range map[string]string{
+		"the list twice":              `{"tools":[` + good + `],"tools":[` + good + `,` + bad + `]}`,
+		"the second time escaped":     `{"tools":[` + good + `],"\u0074ools":[` + bad + `]}`,
+		"another case of it":          `{"tools":[` + good + `],"Tools":[` + bad + `]}`,
+		"another case, outside ASCII": `{"toolſ":[` + bad + `]}`,
+		"no list first":               `{"tools":7,"tools":[` + bad + `]}`,
+		"no list":                     `{"tools":{"0":` + bad + `}}`,
+	} {
+		if got, _, err := FilterTools(json.RawMessage(result), denied); !errors.Is(err, ErrAmbiguous) {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
+	}
+	for name, entry := range map[string]string{
+		"the name twice":     `{"name":"ok","name":"delete_all","inputSchema":{"type":"object"}}`,
+		"another case of it": `{"name":"ok","Name":"delete_all","inputSchema":{"type":"object"}}`,
+	} {
+		got, _, err := FilterTools(json.RawMessage(`{"tools":[`+entry+`]}`), denied)
+		if err != nil || string(got) != `{"tools":[]}` {
+			t.Errorf("%s: %s, %v", name, got, err)
+		}
 	}
 }
 

@@ -24,7 +24,10 @@ func FuzzEntry(f *testing.F) {
 			add.add(json.RawMessage(in))
 			add.sum()
 			for _, e := range add.entries {
-				renamed := e.renamed(k, "other")
+				renamed := e.appendAs(nil, "other")
+				if len(renamed) != e.lengthAs("other") {
+					t.Errorf("%s is %d bytes long, and said to be %d", renamed, len(renamed), e.lengthAs("other"))
+				}
 				if _, err := wire.Check(renamed, wire.DefaultLimits); err != nil || !wire.TextIs(wire.Field(renamed, lists[k].key), "other") {
 					t.Errorf("%s under another name is %s", in, renamed)
 				}

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
-	"encoding/json"
 	"errors"
 	"hash/crc32"
 	"slices"
@@ -13,11 +12,23 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 )
 
-// pages are the results of one list, ready to be sent.
+// pages are the results of one list. They name the entries, which the catalogs hold, and are written when they are asked for.
 type pages struct {
-	results [][]byte          // as legacy clients get them
+	all     []page
 	content [sha256.Size]byte // covers the entries whatever their order
 	layout  [layoutBytes]byte // covers the order and the pages too
+}
+
+// page is one result.
+type page struct {
+	items []item
+	bytes int // of the items as they are written
+}
+
+// item is an entry under the name that clients see.
+type item struct {
+	entry *Entry
+	name  string
 }
 
 // layoutBytes is enough of a digest to tell views apart.
@@ -28,26 +39,22 @@ const pageBytes = 1 << 20
 
 // pager makes pages.
 type pager struct {
-	kind    Kind
-	size    int
-	entries [][]json.RawMessage // of each page
-	bytes   []int               // of the entries of each page
-	sums    [][]byte            // of each entry under its name, the length of which is told
+	size int
+	all  []page
+	sums [][]byte // of each entry under its name, the length of which is told
 }
 
-func newPager(k Kind, size int) *pager {
-	return &pager{kind: k, size: size, entries: make([][]json.RawMessage, 1), bytes: make([]int, 1)}
-}
+func newPager(size int) *pager { return &pager{size: size, all: make([]page, 1)} }
 
 func (p *pager) add(n *named) {
-	raw := n.entry.renamed(p.kind, n.name)
-	last := len(p.entries) - 1
-	if len(p.entries[last]) == p.size || len(p.entries[last]) > 0 && p.bytes[last]+len(raw) > pageBytes {
-		p.entries, p.bytes = append(p.entries, nil), append(p.bytes, 0)
-		last++
+	length := n.entry.lengthAs(n.name)
+	last := &p.all[len(p.all)-1]
+	if len(last.items) == p.size || len(last.items) > 0 && last.bytes+length > pageBytes {
+		p.all = append(p.all, page{})
+		last = &p.all[len(p.all)-1]
 	}
-	p.entries[last] = append(p.entries[last], raw)
-	p.bytes[last] += len(raw)
+	last.items = append(last.items, item{n.entry, n.name})
+	last.bytes += length
 	sum := make([]byte, 0, 4+len(n.name)+sha256.Size)
 	sum = binary.BigEndian.AppendUint32(sum, uint32(len(n.name))) //nolint:gosec // a name is short
 	p.sums = append(p.sums, append(append(sum, n.name...), n.entry.sum[:]...))
@@ -59,8 +66,8 @@ func (p *pager) finish() pages {
 	for _, sum := range p.sums {
 		_, _ = layout.Write(sum)
 	}
-	for _, entries := range p.entries {
-		_, _ = layout.Write(binary.BigEndian.AppendUint32(nil, uint32(len(entries)))) //nolint:gosec // at most p.size
+	for _, page := range p.all {
+		_, _ = layout.Write(binary.BigEndian.AppendUint32(nil, uint32(len(page.items)))) //nolint:gosec // at most p.size
 	}
 	out.layout = [layoutBytes]byte(layout.Sum(nil)[:layoutBytes])
 	slices.SortFunc(p.sums, bytes.Compare)
@@ -69,55 +76,59 @@ func (p *pager) finish() pages {
 		_, _ = content.Write(sum)
 	}
 	out.content = [sha256.Size]byte(content.Sum(nil))
-	for i := range p.entries {
-		out.results = append(out.results, p.page(i, out.layout))
+	for i := range p.all {
+		p.all[i].items = append(make([]item, 0, len(p.all[i].items)), p.all[i].items...) // it lives long: no more than it needs
 	}
+	out.all = p.all
 	return out
 }
 
-// page writes one page into memory of its size.
-func (p *pager) page(i int, layout [layoutBytes]byte) []byte {
-	const around = 128 // more than what is beside the entries and their commas
-	page := make([]byte, 0, p.bytes[i]+len(p.entries[i])+around)
-	page = append(append(append(page, `{"`...), lists[p.kind].member...), `":[`...)
-	for j, raw := range p.entries[i] {
-		if j > 0 {
-			page = append(page, ',')
+// append appends a page.
+func (p *pages) append(out []byte, k Kind, at int, client backend.Era) []byte {
+	const around = 256 // more than what is beside the entries and their commas
+	page := &p.all[at]
+	if need := len(out) + page.bytes + len(page.items) + around; need > cap(out) {
+		out = append(make([]byte, 0, need), out...)
+	}
+	out = append(out, '{')
+	if client == backend.Modern {
+		out = append(out, modernMembers...)
+	}
+	out = append(append(append(out, '"'), lists[k].member...), `":[`...)
+	for i, item := range page.items {
+		if i > 0 {
+			out = append(out, ',')
 		}
-		page = append(page, raw...)
+		out = item.entry.appendAs(out, item.name)
 	}
-	page = append(page, ']')
-	if i < len(p.entries)-1 {
-		next := cursor{kind: p.kind, layout: layout, page: i + 1}
-		page = append(append(append(page, `,"nextCursor":"`...), next.String()...), '"')
+	out = append(out, ']')
+	if at < len(p.all)-1 {
+		next := cursor{kind: k, layout: p.layout, page: at + 1}
+		out = append(append(append(out, `,"nextCursor":"`...), next.String()...), '"')
 	}
-	return append(page, '}')
+	return append(out, '}')
 }
 
 // ErrCursor is returned for a cursor that no view of this kind of list ever gave; it is answered with wire.CodeInvalidParams.
 var ErrCursor = errors.New("params.cursor is not one that this server gave")
 
 // modernMembers are what a list result begins with for a modern client, who may be shown other tools than the next one.
-const modernMembers = `{"resultType":"complete","ttlMs":0,"cacheScope":"private",`
+const modernMembers = `"resultType":"complete","ttlMs":0,"cacheScope":"private",`
 
-// List returns the result object of a list request with the cursor given, which is empty for the first page. With a cursor of an
-// older view the client starts over at the first page of this one. What is returned is not to be changed.
-func (v *View) List(k Kind, from string, client backend.Era) (json.RawMessage, error) {
-	page := 0
+// List appends to out the result object of a list request with the cursor given, which is empty for the first page. It has no _meta. With a
+// cursor of an older view the client starts over at the first page of this one.
+func (v *View) List(out []byte, k Kind, from string, client backend.Era) ([]byte, error) {
+	p, page := &v.pages[k], 0
 	if from != "" {
 		c, err := parseCursor(k, from)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
-		if c.layout == v.pages[k].layout && c.page < len(v.pages[k].results) {
+		if c.layout == p.layout && c.page < len(p.all) {
 			page = c.page
 		}
 	}
-	result := v.pages[k].results[page]
-	if client == backend.Legacy {
-		return result, nil
-	}
-	return append(append(make([]byte, 0, len(modernMembers)+len(result)), modernMembers...), result[1:]...), nil
+	return p.append(out, k, page, client), nil
 }
 
 // cursor names a page of a list.

@@ -73,11 +73,27 @@ func (v *View) Resource(uri string) (Route, bool) {
 // for whoever talks to the backend.
 func (v *View) Backends() []table.BackendStatus { return slices.Clone(v.backends) }
 
+// Size is how many bytes of definitions the lists have.
+func (v *View) Size() int {
+	size := 0
+	for _, pages := range v.pages {
+		for _, page := range pages.all {
+			size += page.bytes
+		}
+	}
+	return size
+}
+
 // Conflicts returns the names that nobody serves because several backends offer them.
 func (v *View) Conflicts() []Conflict { return v.conflicts }
 
 // Changes says which lists are others than before.
 type Changes struct{ Tools, Prompts, Resources bool }
+
+// And is what of two changed.
+func (c Changes) And(other Changes) Changes {
+	return Changes{Tools: c.Tools || other.Tools, Prompts: c.Prompts || other.Prompts, Resources: c.Resources || other.Resources}
+}
 
 // Diff returns what clients who saw one view must be told of another. The same entries in another order are no news. A view that
 // is nil was seen by nobody, so nothing is due.
@@ -85,6 +101,45 @@ func Diff(before, after *View) Changes {
 	if before == nil || after == nil {
 		return Changes{}
 	}
-	differ := func(k Kind) bool { return before.pages[k].content != after.pages[k].content }
+	return after.Mark().Since(before.Mark())
+}
+
+// Mark is a digest of each list of a view, whatever the order of its entries: short enough to be sealed into the id of a session.
+type Mark [kinds][markBytes]byte
+
+// markBytes is enough to tell two views apart that a client may have seen.
+const markBytes = 6
+
+// Mark returns the view's.
+func (v *View) Mark() (m Mark) {
+	for k := range m {
+		m[k] = [markBytes]byte(v.pages[k].content[:markBytes])
+	}
+	return m
+}
+
+// Since returns what clients who saw the view of one mark must be told of the view of another.
+func (m Mark) Since(before Mark) Changes {
+	differ := func(k Kind) bool { return before[k] != m[k] }
 	return Changes{Tools: differ(Tools), Prompts: differ(Prompts), Resources: differ(Resources) || differ(Templates)}
+}
+
+// Bytes are what ReadMark reads.
+func (m Mark) Bytes() []byte {
+	out := make([]byte, 0, kinds*markBytes)
+	for _, digest := range m {
+		out = append(out, digest[:]...)
+	}
+	return out
+}
+
+// ReadMark reads a mark; false if it is none.
+func ReadMark(raw []byte) (m Mark, ok bool) {
+	if len(raw) != kinds*markBytes {
+		return m, false
+	}
+	for k := range m {
+		m[k] = [markBytes]byte(raw[k*markBytes:])
+	}
+	return m, true
 }

@@ -87,7 +87,7 @@ func (p *process) do(ctx context.Context, c *call, s backend.Sink, edits ...wire
 	defer c.q.close()
 	item, err := p.begin(ctx, c, edits...)
 	if err != nil {
-		return err
+		return errors.Join(errUnsent, ctx.Err())
 	}
 	for {
 		m, err := c.q.next(ctx)

@@ -34,11 +34,18 @@ type diedError struct{ exit string }
 
 func (e *diedError) Error() string { return "the process ended: " + e.exit }
 
-// failed classifies an error. What the caller's own context or sink ended is returned as it is.
+// failed classifies an error. What the caller's own context or sink ended after the message was sent is returned as it is, but for a
+// session that was lost meanwhile: whoever reads that sends the message again.
 func (b *Backend) failed(err error, sent bool) error {
 	e := &backend.Error{Backend: b.options.Name, Sent: sent, Err: err}
+	if sent && errors.Is(err, backend.ErrSession) {
+		e.Class, e.Err = "ChildExited", errors.New(err.Error())
+		return e
+	}
 	if ours := new(backend.Error); errors.As(err, &ours) {
-		return err
+		had := *ours
+		had.Sent = had.Sent || sent
+		return &had
 	}
 	var died *diedError
 	if errors.As(err, &died) {
@@ -55,7 +62,7 @@ func (b *Backend) failed(err error, sent bool) error {
 		e.Class = "ChildExited"
 	case errors.Is(err, errFull):
 		e.Class, e.Detail = "ServerError", errFull.Error()
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), !sent && errors.Is(err, context.Canceled):
 		e.Class = "Timeout"
 	default:
 		return err

@@ -121,7 +121,8 @@ func (b *Backend) lost(s *servers) {
 }
 
 // probe finds out what the program speaks, each era on a fresh process of its own, and keeps the processes that answered.
-func (b *Backend) probe(ctx context.Context) (*servers, error) {
+func (b *Backend) probe(ctx context.Context) (found *servers, err error) {
+	defer b.options.Panics.Catch(b.options.Name, &err)
 	s := &servers{legacy: newLegacyServer(b), modern: newModernServer(b)}
 	var legacy, modern *candidate
 	if b.options.ProtocolVersion != wire.Version20251125 {

@@ -1,6 +1,7 @@
 package child
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -11,11 +12,23 @@ import (
 // read takes what the child says, line by line, to the end of its stdout.
 func (p *process) read() {
 	defer close(p.reading)
+	why := p.readAll()
+	p.busy.Store(false)
+	if !p.reaped(drainTime) {
+		p.kill(cmp.Or(why, errClosedStdout))
+	}
+}
+
+var errClosedStdout = errors.New("it closed its stdout")
+
+// readAll takes what the child says until it says no more. The error is a reason to end the child.
+func (p *process) readAll() (why error) {
+	defer p.options.Panics.Catch(p.options.Name, &why)
 	lines := newLineReader(p.stdout, p.options.LineLimit)
 	for {
 		line, long, err := lines.next()
 		if err != nil {
-			break
+			return nil
 		}
 		p.busy.Store(true)
 		p.heard()
@@ -26,9 +39,6 @@ func (p *process) read() {
 			p.receive(line)
 		}
 		p.busy.Store(false)
-	}
-	if !p.reaped(drainTime) {
-		p.kill(errors.New("it closed its stdout"))
 	}
 }
 

@@ -30,8 +30,9 @@ func (b *backoff) next() time.Duration {
 type hello func(ctx context.Context, p *process) error
 
 // greet begins the conversation with a new process, and says of its end what it means for a start.
-func greet(ctx context.Context, p *process, hello hello) error {
-	err := hello(ctx, p)
+func greet(ctx context.Context, p *process, hello hello) (err error) {
+	defer p.options.Panics.Catch(p.options.Name, &err)
+	err = hello(ctx, p)
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = errSilent
 	}

@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -108,18 +109,38 @@ func (l *legacyServer) subscribers(uri string) []*session {
 	return slices.Collect(maps.Keys(found))
 }
 
-// subscribe notes a subscription, and reports whether there was room for it.
-func (l *legacyServer) subscribe(s *session, uri string) bool {
+// errCrowded says that no more resources can be subscribed to.
+var errCrowded = errors.New("too many resources are subscribed to")
+
+// subscribe notes a subscription. A session that has ended gets none: nobody would end it.
+func (l *legacyServer) subscribe(s *session, uri string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if s.isEnded() {
+		return backend.ErrSession
+	}
 	if l.uris[uri] == nil {
 		if len(l.uris) >= maxURIs {
-			return false
+			return errCrowded
 		}
 		l.uris[uri] = map[*session]bool{}
 	}
 	l.uris[uri][s] = true
-	return true
+	return nil
+}
+
+// subscribedTo lists what a session has subscribed to.
+func (l *legacyServer) subscribedTo(s *session) []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var uris []string
+	for uri, by := range l.uris {
+		if by[s] {
+			uris = append(uris, uri)
+		}
+	}
+	slices.Sort(uris)
+	return uris
 }
 
 // unsubscribe forgets a subscription, and reports whether it was the last one to the resource.
@@ -137,13 +158,22 @@ func (l *legacyServer) unsubscribe(s *session, uri string) bool {
 	return true
 }
 
-// leave ends the subscriptions of a session.
+// leave ends the subscriptions of a session that has ended. In its turn, or else the child is not told: that nobody subscribes any more
+// must not reach it after somebody does again.
 func (l *legacyServer) leave(ctx context.Context, s *session) {
-	l.mu.Lock()
-	uris := slices.Sorted(maps.Keys(l.uris))
-	l.mu.Unlock()
+	uris := l.subscribedTo(s)
+	if len(uris) == 0 {
+		return
+	}
+	inTurn := true
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		inTurn = false
+	}
 	for _, uri := range uris {
-		if l.unsubscribe(s, uri) {
+		if l.unsubscribe(s, uri) && inTurn {
 			if p, err := l.keeper.get(ctx, time.Time{}); err == nil {
 				p.out.post(wire.NewRequest(json.RawMessage(`"unsubscribe"`), "resources/unsubscribe", uriParams(uri)))
 			}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -43,6 +44,8 @@ type Options struct {
 	ProtocolVersion string
 	// Logger gets state changes and noise, never arguments or results; default slog.Default().
 	Logger *slog.Logger
+	// Panics tells of faults of the gateway's own; default the default logger.
+	Panics *panics.Recorder
 	// Stderr gets the children's stderr, line by line; default os.Stderr.
 	Stderr io.Writer
 	// MaxChildren bounds the processes that belong to one session; default 8.

@@ -100,6 +100,7 @@ func (e *environment) start(era backend.Era, own owner) (*process, error) {
 	copied := make(chan struct{})
 	go func() {
 		defer close(copied)
+		defer p.options.Panics.Catch(o.Name, nil)
 		copyLines(o.Stderr, e.counts, p.stderr)
 	}()
 	go p.wait(copied)

@@ -25,8 +25,8 @@ type script struct {
 	Version string `json:"version"`
 	// Delay is how long it takes before it reads anything.
 	Delay time.Duration `json:"delay"`
-	// FirstDelay comes on top of it for the first process.
-	FirstDelay time.Duration `json:"firstDelay"`
+	// FirstWaits has the first process read nothing until there is a second.
+	FirstWaits bool `json:"firstWaits"`
 	// ExitsFirst is how many processes end at once before one stays.
 	ExitsFirst int `json:"exitsFirst"`
 	// Noise is written to stdout at the start.
@@ -112,8 +112,8 @@ func (a *actor) run() {
 		}
 	}()
 	a.raw([]byte(a.Noise))
-	if starts == 1 {
-		a.Delay += a.FirstDelay
+	for tick := time.Tick(time.Millisecond); a.FirstWaits && starts == 1 && len(a.notes("starts")) == 1; {
+		<-tick
 	}
 	time.Sleep(a.Delay) //nolint:forbidigo // the slowness is what is tested
 	in := bufio.NewReader(os.Stdin)

@@ -100,7 +100,7 @@ func (s *session) Call(ctx context.Context, c *backend.Call, sink backend.Sink) 
 func (s *session) subscription(ctx context.Context, c *backend.Call, sink backend.Sink) error {
 	found, err := s.b.found(ctx)
 	if err != nil {
-		return err
+		return s.b.failed(err, false)
 	}
 	legacy := found.legacy
 	if legacy == nil {
@@ -109,15 +109,21 @@ func (s *session) subscription(ctx context.Context, c *backend.Call, sink backen
 	select {
 	case legacy.turn <- struct{}{}:
 	case <-ctx.Done():
-		return ctx.Err()
+		return s.b.failed(ctx.Err(), false)
 	}
 	defer func() { <-legacy.turn }()
 	uri, _ := c.Message.StringParam("uri")
-	switch {
-	case c.Message.Method == "resources/subscribe" && !legacy.subscribe(s, uri):
-		return respond(sink, wire.NewError(c.Message.ID, wire.CodeInvalidParams, "too many resources are subscribed to", nil))
-	case c.Message.Method == "resources/unsubscribe" && !legacy.unsubscribe(s, uri):
-		return respond(sink, wire.NewResult(c.Message.ID, nil))
+	if c.Message.Method == "resources/unsubscribe" {
+		if !legacy.unsubscribe(s, uri) {
+			return respond(sink, wire.NewResult(c.Message.ID, nil))
+		}
+		return s.b.call(ctx, s.process, c, sink, nil)
+	}
+	switch err := legacy.subscribe(s, uri); {
+	case errors.Is(err, errCrowded):
+		return respond(sink, wire.NewError(c.Message.ID, wire.CodeInvalidParams, err.Error(), nil))
+	case err != nil:
+		return err
 	}
 	return s.b.call(ctx, s.process, c, sink, nil)
 }
@@ -206,6 +212,12 @@ func (s *session) leave() {
 	defer s.mu.Unlock()
 	s.users--
 	s.used = time.Now()
+}
+
+func (s *session) isEnded() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
 }
 
 // usable reports whether the session can be called.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -205,33 +204,6 @@ func listens(t *testing.T, c backend.Channel) {
 		defer s.mu.Unlock()
 		return len(s.streams) > 0
 	})
-}
-
-func TestASubscriptionLastsAsLongAsItsLastSubscriber(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, script{Legacy: true}, nil)
-	one, two, three := r.session(`{}`), r.session(`{}`), r.session(`{}`)
-	do := func(c backend.Channel, method string) {
-		t.Helper()
-		got := newRecorder()
-		if err := c.Call(r.context(), request(`"s"`, method, `{"uri":"test://a"}`), got); err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(got.response, `"id":"s"`) || !strings.Contains(got.response, `"result"`) {
-			t.Errorf("%s was answered %s", method, got.response)
-		}
-	}
-	do(one, "resources/subscribe")
-	do(two, "resources/subscribe")
-	do(one, "resources/unsubscribe")
-	do(three, "resources/unsubscribe") // which it never subscribed to
-	if calls := r.notes("calls"); slices.Contains(calls, `resources/unsubscribe {"uri":"test://a"}`) {
-		t.Fatalf("the child was told to unsubscribe while somebody subscribes: %s", calls)
-	}
-	if err := two.Close(r.context()); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the child is told", func() bool { return slices.Contains(r.notes("calls"), `resources/unsubscribe {"uri":"test://a"}`) })
 }
 
 func TestWhatWouldBeSetForEverybodyIsNotSet(t *testing.T) {

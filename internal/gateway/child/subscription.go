@@ -126,7 +126,7 @@ func (h *hub) open(sub *subscription, uris []string, again bool) *upstream {
 // follow waits for the end of an upstream.
 func (h *hub) follow(sub *subscription, u *upstream) {
 	var got answer
-	err := sub.p.do(sub.ctx, u.c, &got)
+	err := h.ended(sub, u, &got)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	delete(sub.open, u.c.id)
@@ -145,6 +145,12 @@ func (h *hub) follow(sub *subscription, u *upstream) {
 	case h.sub == sub && err == nil && u.acked && !u.granted.empty():
 		h.hangUp() // the server ends it in peace, and so do we
 	}
+}
+
+// ended waits for the end of an upstream, and takes what it brings.
+func (h *hub) ended(sub *subscription, u *upstream, got *answer) (err error) {
+	defer h.s.b.options.Panics.Catch(h.s.b.options.Name, &err)
+	return sub.p.do(sub.ctx, u.c, got)
 }
 
 // hangUp ends all listeners in peace: they come again, and what was asked for on behalf of those who left long ago is forgotten. It

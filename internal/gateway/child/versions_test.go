@@ -42,13 +42,13 @@ func TestWhatAChildSpeaksIsFoundOut(t *testing.T) {
 			want: backend.Description{Legacy: true, Versions: []string{"2025-11-25"}},
 		},
 		"both, after a start so slow that it passes for silence": {
-			script: script{Legacy: true, Modern: true, Delay: 700 * time.Millisecond}, starts: 2,
-			options: func(o *Options) { o.DiscoverTimeout = 500 * time.Millisecond },
+			script: script{Legacy: true, Modern: true, Delay: 2100 * time.Millisecond}, starts: 2,
+			options: func(o *Options) { o.DiscoverTimeout = 1500 * time.Millisecond },
 			want:    backend.Description{Legacy: true, Modern: true, Versions: []string{"2026-07-28", "2025-11-25"}},
 		},
 		"both, after a first start slower than the second": {
-			script: script{Legacy: true, Modern: true, FirstDelay: 1200 * time.Millisecond}, starts: 2,
-			options: func(o *Options) { o.DiscoverTimeout = 900 * time.Millisecond },
+			script: script{Legacy: true, Modern: true, FirstWaits: true}, starts: 2,
+			options: func(o *Options) { o.DiscoverTimeout = 3 * time.Second }, // of which half is left to the first at the end
 			want:    backend.Description{Legacy: true, Modern: true, Versions: []string{"2026-07-28", "2025-11-25"}},
 		},
 		"2026-07-28 alone, after a slow start": {

@@ -33,9 +33,11 @@ type exchange struct {
 	// level is the least severe log message the client wants; empty wants all that comes.
 	level string
 	// filter, if not nil, changes the result of a list.
-	filter func(json.RawMessage) json.RawMessage
+	filter func(json.RawMessage) (json.RawMessage, error)
 	cancel context.CancelCauseFunc
 	span   *telemetry.Span
+	// heard says that the backend said something about the request, so that it has it.
+	heard bool
 }
 
 // forward sends the request, as message has it, to the backend, and answers with what comes back.
@@ -63,9 +65,8 @@ func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Messag
 	}
 	x.reply.start()
 	err := x.call(ctx, message, headers)
-	if errors.Is(err, backend.ErrSession) && x.channel != nil && x.channel.Era() == backend.Legacy {
-		// The backend does not know the session, so it did nothing: it lost it by a restart, say. A session that callers share
-		// is opened anew by whoever asks for it.
+	if x.isLost(err) && x.channel != nil && x.channel.Era() == backend.Legacy {
+		// The backend lost the session, by a restart say. A session that callers share is opened anew by whoever asks for it.
 		b.kick()
 		broken := x.channel
 		x.channel = nil
@@ -76,11 +77,52 @@ func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Messag
 			err = x.call(ctx, message, headers)
 		}
 	}
+	x.note(ctx, err)
 	x.finish(ctx, err)
 }
 
+// enter lets the request through to the backend, or answers why not.
+func (x *exchange) enter(b *Backend) bool {
+	var why, class string
+	status := http.StatusOK
+	switch b.gate.enter(x.caller, x.share(), time.Now()) {
+	case gateOpen:
+		return true
+	case gateCallerFull:
+		why, class, status = busy(b.Config.Name), "Busy", http.StatusTooManyRequests
+		x.w.Header().Set("Retry-After", "1")
+		x.options.Telemetry.Rejected("backend")
+	case gateHangs:
+		why, class = hung(b.Config.Name), "Timeout"
+	}
+	data, _ := json.Marshal(problem{Class: class}) //nolint:errchkjson // strings and booleans
+	x.reply.reject(status, wire.NewError(x.request.ID, wire.CodeInternal, why, data))
+	x.span.End(telemetry.Outcome{Status: telemetry.StatusRejected, Code: wire.CodeInternal, Principal: x.principal.Subject})
+	return false
+}
+
+// note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing.
+func (x *exchange) note(ctx context.Context, err error) {
+	failure, isFailure := errors.AsType[*backend.Error](err)
+	late := errors.Is(context.Cause(ctx), errTimeout) || isFailure && failure.Class == "Timeout"
+	if err != nil && !late {
+		return
+	}
+	if x.backend.gate.note(err == nil, time.Now()) {
+		x.options.Logger.Warn("backend answers no call in time: until it does, one call a second is sent to it", "backend", x.backend.Config.Name)
+		x.backend.kick()
+	}
+}
+
+// isLost says that the backend does not know the session, and so did nothing: the one failure after which the request is sent again.
+func (x *exchange) isLost(err error) bool {
+	failure, isFailure := errors.AsType[*backend.Error](err)
+	return errors.Is(err, backend.ErrSession) && !x.heard && (!isFailure || !failure.Sent)
+}
+
 // call sends the request once.
-func (x *exchange) call(ctx context.Context, message *wire.Message, headers map[string]string) error {
+func (x *exchange) call(ctx context.Context, message *wire.Message, headers map[string]string) (err error) {
+	defer x.options.Panics.Catch(x.backend.Config.Name, &err)
 	channel, err := x.pick(ctx, x.backend)
 	if err != nil {
 		return err
@@ -123,6 +165,7 @@ func (x *exchange) speaker() backend.Client {
 
 // Message passes on what the backend sends before its response.
 func (x *exchange) Message(m *wire.Message) error {
+	x.heard = true
 	if m.Kind == wire.Request {
 		return x.ask(m)
 	}
@@ -138,7 +181,11 @@ func (x *exchange) ask(m *wire.Message) error {
 	if x.session != nil && x.reply.stream && m.Method != "ping" {
 		return x.reply.message(m.With(wire.SetID(x.askID(m.ID))))
 	}
-	return x.channel.Send(context.Background(), translate.AnswerServer(m))
+	if err := x.channel.Send(context.Background(), translate.AnswerServer(m)); err != nil {
+		// What is told of sending is told of the answer, not of the request that it is about.
+		return &backend.Error{Backend: x.backend.Config.Name, Class: "ServerError", Sent: true, Err: fmt.Errorf("answer a request of its: %s", err.Error())}
+	}
+	return nil
 }
 
 // askID is the id under which the client is asked. With several backends it says which of them asked.
@@ -155,6 +202,7 @@ func (x *exchange) askID(id json.RawMessage) json.RawMessage {
 
 // Response passes the response on as it arrives.
 func (x *exchange) Response(r io.Reader) error {
+	x.heard = true
 	if x.filter != nil {
 		filtered, err := x.filtered(r)
 		if err != nil {
@@ -200,7 +248,7 @@ func (x *exchange) fail(ctx context.Context, err error, answered bool) (status t
 	var data *problem
 	failure, isFailure := errors.AsType[*backend.Error](err)
 	// What is said of sending is said of this request, and not of what the gateway asked before, to get a channel.
-	sent := x.channel != nil && (!isFailure || failure.Sent)
+	sent := x.channel != nil && (!isFailure || failure.Sent || x.heard)
 	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(cause, errCancelled), x.r.Context().Err() != nil:
@@ -214,9 +262,12 @@ func (x *exchange) fail(ctx context.Context, err error, answered bool) (status t
 	case errors.Is(cause, errTimeout) && (sent || !isFailure):
 		message = fmt.Sprintf("backend %q: %s", x.backend.Config.Name, describe("Timeout", sent))
 		data = &problem{Class: "Timeout", Sent: sent}
-	case errors.Is(err, backend.ErrSession), errors.Is(err, errOver):
+	case x.isLost(err), errors.Is(err, errOver):
 		message = fmt.Sprintf("backend %q: the session was lost; the request was not carried out, it is safe to try again", x.backend.Config.Name)
 		data = &problem{Class: "NotFound"}
+	case errors.Is(err, backend.ErrSession):
+		message = fmt.Sprintf("backend %q: the session was lost while the request ran; it may have been carried out", x.backend.Config.Name)
+		data = &problem{Class: "NotFound", Sent: true}
 	case isFailure:
 		if tellsOfChange(failure) {
 			x.backend.kick()

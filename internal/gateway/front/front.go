@@ -11,6 +11,7 @@ import (
 	"errors"
 	"log/slog"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/auth"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/seal"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
 	"github.com/mcp-operator/mcp-operator/internal/table"
@@ -27,6 +29,8 @@ import (
 type Options struct {
 	Logger    *slog.Logger
 	Telemetry *telemetry.Telemetry
+	// Panics tells of faults of the gateway's own; default the default logger.
+	Panics *panics.Recorder
 	// Sealer seals session ids.
 	Sealer *seal.Keyring
 	Limits Limits
@@ -44,10 +48,14 @@ type Front struct {
 	hub      *hub
 	sessions *registry
 	calls    *quota
+	messages *quota
 	streams  *quota
+	bodies   *quota
 
 	state atomic.Pointer[State]
 	view  atomic.Pointer[catalog.View]
+
+	memory releaser
 
 	// swapping orders changes of state and of the view made from it.
 	swapping sync.Mutex
@@ -74,50 +82,59 @@ var (
 	errWithdrawn = errors.New("access was withdrawn while the request ran")
 	errDraining  = errors.New("the gateway is shutting down")
 	errReplaced  = errors.New("the stream is ended after its longest age: open another")
-	// errRedescribed ends streams whose backend is listened to in another way from now on.
-	errRedescribed = errors.New("a backend speaks other protocol versions than before: open another stream")
 )
 
 // New makes a Front that answers 503 until Use is called.
 func New(options Options) *Front {
 	f := &Front{options: options, limits: options.Limits.withDefaults(), hub: newHub(), draining: make(chan struct{})}
+	f.memory.release = debug.FreeOSMemory
 	f.sessions = newRegistry(&f.limits, f.dropSession, options.Telemetry.AddSessions)
+	f.sessions.evict = f.evictSession
 	f.calls = newQuota(f.limits.Calls, f.limits.TotalCalls)
+	f.messages = newQuota(f.limits.Calls, f.limits.TotalCalls)
+	f.bodies = newQuota(f.limits.Bodies, f.limits.TotalBodies)
 	f.streams = newQuota(f.limits.Streams, f.limits.TotalStreams)
 	f.view.Store(catalog.Compile(nil, 0))
 	return f
 }
 
 // Use serves by another table from now on. Requests and streams that are no longer allowed are ended, those that need an
-// issuer's word for it a moment later; backends that are gone are not: the caller closes them.
+// issuer's word for it a moment later; the other streams go on with what is served now, since there are clients that open one only
+// once. Backends that are gone are not ended: the caller closes them.
 func (f *Front) Use(s *State) {
 	s.byName = make(map[string]*Backend, len(s.Backends))
 	for _, b := range s.Backends {
 		s.byName[b.Config.Name] = b
 	}
-	f.swapping.Lock()
-	// The view first: a request that finds the new table must not find a tool that it holds back in the old view.
-	f.compile(s, false)
-	before := f.state.Swap(s)
-	f.swapping.Unlock()
+	before := f.swap(s)
 	if before == nil {
 		return
 	}
-	authChanged := !reflect.DeepEqual(before.Table.Auth, s.Table.Auth) || before.Table.Endpoint.PublicURL != s.Table.Endpoint.PublicURL
+	authChanged := admitsOthers(before.Table, s.Table)
 	f.flights.Range(func(key, _ any) bool {
 		if x, ok := key.(*exchange); ok {
-			go func() { // asking for an issuer's keys may take its time
-				if !f.stillAllowed(s, x, authChanged) {
-					x.cancel(errWithdrawn)
-				}
-			}()
+			go f.recheck(s, x, authChanged) // asking for an issuer's keys may take its time
 		}
 		return true
 	})
-	if authChanged || !slices.Equal(before.Backends, s.Backends) {
-		// Their clients open others, at what is served now and if they still may.
-		f.hub.endStreams(errWithdrawn)
+	if authChanged {
+		f.hub.recheck(s)
 	}
+	f.hub.stir()
+}
+
+// swap makes a state the one that is served, and returns the one before.
+func (f *Front) swap(s *State) (before *State) {
+	f.swapping.Lock()
+	defer f.swapping.Unlock()
+	// The view first: a request that finds the new table must not find a tool that it holds back in the old view.
+	f.compile(s, false)
+	return f.state.Swap(s)
+}
+
+// admitsOthers says whether a table lets others in than the one before.
+func admitsOthers(before, now *table.Table) bool {
+	return !reflect.DeepEqual(before.Auth, now.Auth) || before.Endpoint.PublicURL != now.Endpoint.PublicURL
 }
 
 // stillAllowed says whether a request in flight would be let through now.
@@ -131,11 +148,14 @@ func (f *Front) stillAllowed(s *State, x *exchange, authChanged bool) bool {
 			return false
 		}
 	}
-	if !authChanged {
-		return true
-	}
-	p, err := s.Verifier.Verify(x.r) // it may wait for an issuer's keys
-	return err == nil && p.Subject == x.principal.Subject
+	return !authChanged || x.isLetIn(s)
+}
+
+// isLetIn says whether who asked would be let in now. It may wait for an issuer's keys.
+func (v *visit) isLetIn(s *State) (isLetIn bool) {
+	defer v.options.Panics.Catch("", nil)
+	p, err := s.Verifier.Verify(v.r)
+	return err == nil && p.Subject == v.principal.Subject
 }
 
 // compile makes the view of the backends' catalogs anew. The caller holds f.swapping. relayed says that it is because of a
@@ -150,6 +170,7 @@ func (f *Front) compile(s *State, relayed bool) {
 	f.options.Telemetry.SetCatalog(namesOf(view))
 	f.logConflicts(before, view)
 	f.hub.publish(catalog.Diff(before, view), relayed && f.lone(s) != nil)
+	f.memory.compiled(view.Size())
 }
 
 // logConflicts tells of names that several backends offer, when they begin to.

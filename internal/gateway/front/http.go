@@ -3,7 +3,6 @@ package front
 import (
 	"context"
 	"errors"
-	"io"
 	"mime"
 	"net"
 	"net/http"
@@ -32,10 +31,12 @@ type visit struct {
 	principal auth.Principal
 	// caller is whom quotas count: the principal, or without authentication the peer's address.
 	caller string
-	// calling says that it holds a place in the quota of calls.
-	calling bool
-	w       http.ResponseWriter
-	r       *http.Request
+	// place is the quota that it holds a place in: that of calls, or of messages without an answer; nil for none.
+	place *quota
+	// held is what it holds of the budget for bodies, in bytes.
+	held int
+	w    http.ResponseWriter
+	r    *http.Request
 }
 
 // ServeHTTP serves the endpoint's path, exactly, and its metadata.
@@ -196,21 +197,23 @@ func (v *visit) post() {
 		http.Error(v.w, "the client must accept application/json or text/event-stream", http.StatusNotAcceptable)
 		return
 	}
+	defer v.release()
 	m, status, err := v.read(&reply.rc)
 	if err != nil {
 		v.refuse(status, wire.NewError(nil, codeOf(err), err.Error(), nil))
 		return
 	}
-	if m.Kind == wire.Request { // a cancellation, or an answer to a backend, must get through when nothing else does
-		status, why := v.take(v.calls)
-		if status != 0 {
-			v.w.Header().Set("Retry-After", "1")
-			v.refuse(status, wire.NewError(m.ID, wire.CodeInternal, why, nil))
-			return
-		}
-		v.calling = true
-		defer v.endCall()
+	places := v.calls
+	if m.Kind != wire.Request { // a cancellation, or an answer to a backend, must get through when no call does
+		places = v.messages
 	}
+	if status, why := v.take(places, 1); status != 0 {
+		v.w.Header().Set("Retry-After", "1")
+		v.refuse(status, wire.NewError(m.ID, wire.CodeInternal, why, nil))
+		return
+	}
+	v.place = places
+	defer v.endCall()
 	version := v.r.Header.Get(headerVersion)
 	era, known := translate.EraOf(version)
 	if known && era == backend.Legacy || version == "" && m.MetaField(wire.MetaProtocolVersion) == nil {
@@ -221,11 +224,11 @@ func (v *visit) post() {
 	v.modern(m, reply)
 }
 
-// endCall gives back the call's place in the quota, once.
+// endCall gives back the place in the quota, once.
 func (v *visit) endCall() {
-	if v.calling {
-		v.calling = false
-		v.calls.give(v.caller)
+	if v.place != nil {
+		v.place.give(v.caller, 1)
+		v.place = nil
 	}
 }
 
@@ -234,33 +237,14 @@ func (v *visit) refuse(status int, m *wire.Message) {
 	writeJSON(v.w, status, m.Raw)
 }
 
-// announced is the largest body that memory is taken for before it is there.
-const announced = 64 << 10
-
 // read reads the one message of a POST.
 func (v *visit) read(rc *http.ResponseController) (m *wire.Message, status int, err error) {
 	if !isJSON(v.r.Header.Get("Content-Type")) || v.r.Header.Get("Content-Encoding") != "" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be application/json, without a Content-Encoding")
 	}
-	var body []byte
-	if n := v.r.ContentLength; n > int64(v.limits.Body) {
-		return nil, http.StatusRequestEntityTooLarge, errors.New("the body is larger than allowed")
-	} else if n > 0 && n <= announced {
-		body = make([]byte, n)
-		if _, err = io.ReadFull(v.r.Body, body); err == nil {
-			err = v.r.Body.Close() // so that the server does not look for more of it
-		}
-	} else {
-		body, err = io.ReadAll(http.MaxBytesReader(v.w, v.r.Body, int64(v.limits.Body)))
-	}
-	var tooLarge *http.MaxBytesError
-	switch {
-	case errors.As(err, &tooLarge):
-		v.options.Telemetry.Rejected("body")
-		return nil, http.StatusRequestEntityTooLarge, errors.New("the body is larger than allowed")
-	case err != nil:
-		v.w.Header().Set("Connection", "close")
-		return nil, http.StatusBadRequest, errors.New("the body ended early")
+	body, status, err := v.body()
+	if err != nil {
+		return nil, status, err
 	}
 	_ = rc.SetReadDeadline(time.Time{})
 	limits := wire.DefaultLimits
@@ -289,9 +273,9 @@ func codeOf(err error) int {
 	return wire.CodeInvalidRequest
 }
 
-// take takes from a quota for the caller, who gives it back; if there is nothing left it says what to answer.
-func (v *visit) take(q *quota) (status int, why string) {
-	switch q.take(v.caller) {
+// take takes n from a quota for the caller, who gives it back; if there is too little left it says what to answer.
+func (v *visit) take(q *quota, n int) (status int, why string) {
+	switch q.take(v.caller, n) {
 	case quotaCallerFull:
 		v.options.Telemetry.Rejected("caller")
 		return http.StatusTooManyRequests, "too many requests of this caller at once"

@@ -16,19 +16,26 @@ type hub struct {
 // listener is an event stream's end of the hub.
 type listener struct {
 	hub *hub
-	// hears says that the stream hears of changes from the lone backend itself.
-	hears bool
 	// end ends the stream.
 	end context.CancelCauseFunc
-	// wake gets an element when pending is not empty.
-	wake    chan struct{}
-	pending catalog.Changes // guarded by the hub's lock
+	// mayStay says whether the stream would be let in under another table.
+	mayStay func(*State) bool
+	// wake gets an element when there is something to take.
+	wake chan struct{}
+
+	// The rest is guarded by the hub's lock.
+
+	// hears says that the stream hears of changes from the lone backend itself, at the moment.
+	hears bool
+	// pending is what changed, and anew says that there is another table, catalog or description of a backend.
+	pending catalog.Changes
+	anew    bool
 }
 
 func newHub() *hub { return &hub{listeners: map[*listener]struct{}{}} }
 
-func (h *hub) join(hears bool, end context.CancelCauseFunc) *listener {
-	l := &listener{hub: h, hears: hears, end: end, wake: make(chan struct{}, 1)}
+func (h *hub) join(end context.CancelCauseFunc, mayStay func(*State) bool) *listener {
+	l := &listener{hub: h, end: end, mayStay: mayStay, wake: make(chan struct{}, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.listeners[l] = struct{}{}
@@ -41,33 +48,65 @@ func (l *listener) leave() {
 	delete(l.hub.listeners, l)
 }
 
-// take returns what changed since the last time.
-func (l *listener) take() catalog.Changes {
+// hear says whether the stream hears of changes from the lone backend itself from now on, unless ctx has ended: then it is not for the
+// caller to say any more.
+func (l *listener) hear(ctx context.Context, hears bool) {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
-	c := l.pending
-	l.pending = catalog.Changes{}
-	return c
+	if ctx.Err() == nil {
+		l.hears = hears
+	}
 }
 
-// publish tells of changes; relayed says that who hears the backend itself has been told.
+// take returns what happened since the last time, and whether the stream hears the lone backend itself.
+func (l *listener) take() (changed catalog.Changes, anew, hears bool) {
+	l.hub.mu.Lock()
+	defer l.hub.mu.Unlock()
+	changed, anew = l.pending, l.anew
+	l.pending, l.anew = catalog.Changes{}, false
+	return changed, anew, l.hears
+}
+
+// publish tells of changes, or of none: that there is something else to look at, all the same. Relayed says that who hears the backend
+// itself has been told of the changes.
 func (h *hub) publish(c catalog.Changes, relayed bool) {
-	if c == (catalog.Changes{}) {
-		return
-	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for l := range h.listeners {
-		if relayed && l.hears {
-			continue
+		l.anew = true
+		if !relayed || !l.hears {
+			l.pending = l.pending.And(c)
 		}
-		l.pending.Tools = l.pending.Tools || c.Tools
-		l.pending.Prompts = l.pending.Prompts || c.Prompts
-		l.pending.Resources = l.pending.Resources || c.Resources
 		select {
 		case l.wake <- struct{}{}:
 		default:
 		}
+	}
+}
+
+// tellBeyond tells of what a lone backend lists, and passes on whole, beyond what its catalog takes. Told says that the backend told of a
+// change.
+func (f *Front) tellBeyond(b *Backend, got *catalog.Catalog, told bool) {
+	if s := f.state.Load(); told && got != nil && s != nil && f.lone(s) == b {
+		if beyond := got.Beyond(); beyond != (catalog.Changes{}) {
+			f.hub.publish(beyond, true)
+		}
+	}
+}
+
+// stir has all streams look at what is served now.
+func (h *hub) stir() { h.publish(catalog.Changes{}, false) }
+
+// recheck ends the streams that would not be let in any more.
+func (h *hub) recheck(s *State) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for l := range h.listeners {
+		go func() { // asking for an issuer's keys may take its time
+			if !l.mayStay(s) {
+				l.end(errWithdrawn)
+			}
+		}()
 	}
 }
 

@@ -25,18 +25,22 @@ import (
 type teller struct {
 	silent
 
-	era     backend.Era
 	streams chan told
 
 	mu    sync.Mutex
+	era   backend.Era
 	tools int
 	lists int
+
+	// acknowledge is held to keep subscriptions from being acknowledged.
+	acknowledge sync.Mutex
 }
 
 // told is a stream that is open at a teller.
 type told struct {
 	request *backend.Call
 	sink    backend.Sink
+	over    <-chan struct{}
 }
 
 // filter is what was subscribed to.
@@ -57,11 +61,22 @@ func (s told) changed(t *testing.T) {
 
 func newTeller(era backend.Era) *teller { return &teller{era: era, streams: make(chan told, 10)} }
 
-func (b *teller) Era() backend.Era { return b.era }
+func (b *teller) Era() backend.Era {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.era
+}
+
+// turn has it speak another generation of the protocol.
+func (b *teller) turn(era backend.Era) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.era = era
+}
 
 func (b *teller) Describe(context.Context) (*backend.Description, error) {
 	const offer = `{"capabilities":{"tools":{"listChanged":true},"resources":{"subscribe":true}},"serverInfo":{"name":"s","version":"1"}}`
-	if b.era == backend.Modern {
+	if b.Era() == backend.Modern {
 		return &backend.Description{Modern: true, Discover: json.RawMessage(offer)}, nil
 	}
 	return &backend.Description{Legacy: true, Initialize: json.RawMessage(offer)}, nil
@@ -80,6 +95,9 @@ func (b *teller) Shared(context.Context, string) (backend.Channel, backend.Handl
 func (b *teller) Resume(backend.Handle) (backend.Channel, error) { return b, nil }
 
 func (b *teller) Call(_ context.Context, call *backend.Call, sink backend.Sink) error {
+	if call.Message.Method == "resources/subscribe" {
+		b.gate()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	result := `{"resources":[],"resourceTemplates":[]}`
@@ -95,9 +113,21 @@ func (b *teller) Call(_ context.Context, call *backend.Call, sink backend.Sink) 
 }
 
 func (b *teller) Listen(ctx context.Context, request *backend.Call, sink backend.Sink) error {
-	b.streams <- told{request, sink}
+	b.streams <- told{request, sink, ctx.Done()}
+	if request != nil {
+		b.gate()
+		if err := sink.Message(wire.NewNotification(translate.Acknowledged, nil)); err != nil {
+			return err
+		}
+	}
 	<-ctx.Done()
 	return nil
+}
+
+// gate waits until subscriptions are acknowledged.
+func (b *teller) gate() {
+	b.acknowledge.Lock()
+	defer b.acknowledge.Unlock()
 }
 
 func (b *teller) grow() {
@@ -175,7 +205,6 @@ func streaming(t *testing.T, url string) *http.Request {
 
 func TestAChangeOfALoneBackendIsToldOnceWhoeverListens(t *testing.T) {
 	t.Parallel()
-	const lists = `{"toolsListChanged":true,"promptsListChanged":true,"resourcesListChanged":true}`
 	for name, tc := range map[string]struct {
 		era    backend.Era
 		listen func(t *testing.T, url string) *http.Request
@@ -204,7 +233,7 @@ func TestAChangeOfALoneBackendIsToldOnceWhoeverListens(t *testing.T) {
 			era: backend.Legacy, listen: streaming, relay: "everything", want: []string{translate.ToolsListChanged},
 		},
 		"a session at a backend without sessions": {
-			era: backend.Modern, listen: streaming, relay: lists, want: []string{translate.ToolsListChanged},
+			era: backend.Modern, listen: streaming, want: []string{translate.ToolsListChanged},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -311,20 +340,24 @@ func TestWhatChangesBeforeTheStreamIsOpenIsKnownAfterIt(t *testing.T) {
 	})
 }
 
-func TestStreamsEndWhenABackendSpeaksOtherVersions(t *testing.T) {
+func TestAStreamGoesOnWhenABackendSpeaksOtherVersions(t *testing.T) {
 	t.Parallel()
 	b := newTeller(backend.Modern)
 	f, _, url := endpoint(t, b)
 	live := f.state.Load().Backends[0]
+	f.learn(live, &backend.Description{Modern: true}, nil, nil, false)
 	methods, _ := hear(t, f, listening(t, url, `{"toolsListChanged":true}`))
 	if got := <-methods; got != translate.Acknowledged {
 		t.Fatalf("heard %s", got)
 	}
 	f.learn(live, &backend.Description{Modern: true}, nil, nil, false)
-	if len(methods) != 0 {
-		t.Errorf("what is described as before ended the stream, or told %s", <-methods)
+	if len(b.streams) != 0 {
+		t.Error("what is described as before is listened to")
 	}
+	b.turn(backend.Legacy)
 	f.learn(live, &backend.Description{Legacy: true}, nil, nil, false)
-	for range methods { // until it ends
+	(<-b.streams).changed(t) // it may have a session for the caller alone now, and is heard in it
+	if got := <-methods; got != translate.ToolsListChanged {
+		t.Errorf("heard %s", got)
 	}
 }

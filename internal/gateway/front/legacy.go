@@ -107,6 +107,7 @@ func (v *visit) initialize(m *wire.Message, reply *reply) {
 		x.fail(ctx, err, false)
 		return
 	}
+	p.Seen = v.seen()
 	raw, err := json.Marshal(p)
 	if err != nil {
 		x.reply.reject(http.StatusInternalServerError, wire.NewError(m.ID, wire.CodeInternal, "the session could not be sealed", nil))
@@ -120,7 +121,7 @@ func (v *visit) initialize(m *wire.Message, reply *reply) {
 	}
 	s := v.sessions.enter(keyOf(id), v.caller, p)
 	for name, channel := range channels {
-		s.linkTo(name).use(v.state.byName[name], channel, p.Backends[name], true)
+		s.linkTo(name).use(v.state.byName[name], channel, p.Backends[name], false)
 	}
 	v.sessions.leave(s)
 	v.w.Header().Set(headerSession, id)
@@ -176,6 +177,7 @@ func (x *exchange) openAll(ctx context.Context, p *passport) map[string]backend.
 		}
 		opened++
 		wg.Go(func() {
+			defer x.options.Panics.Catch(b.Config.Name, nil)
 			channel, handle, err := b.Server.Open(ctx, backend.Client{Capabilities: p.Capabilities, Info: p.Info, Version: p.Version})
 			if err != nil {
 				x.options.Logger.Debug("open a session", "backend", b.Config.Name, "error", err)
@@ -241,14 +243,7 @@ func (v *visit) delete() {
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), v.limits.Listing)
 	defer cancel()
-	for name, handle := range s.Backends {
-		if b := v.state.byName[name]; b != nil && handle.Version != "" {
-			if _, err := v.channelOf(ctx, s, b); err != nil {
-				v.options.Logger.Debug("resume a session to end it", "backend", name, "error", err)
-			}
-			s.linkTo(name).own()
-		}
-	}
+	v.claimAll(ctx, s)
 	v.sessions.leave(s)
 	v.sessions.end(s)
 	v.w.WriteHeader(http.StatusNoContent)

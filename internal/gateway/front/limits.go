@@ -9,9 +9,13 @@ import (
 type Limits struct {
 	// Body is the largest request body, in bytes. Default 4 MiB.
 	Body int
+	// Bodies is how much of request bodies one caller may have in memory, in bytes, TotalBodies all together; those of up to 4 KiB
+	// do not count. Defaults 16 MiB and 64 MiB.
+	Bodies, TotalBodies int
 	// Depth is the deepest nesting of a request's JSON. Default 64.
 	Depth int
-	// Calls is how many requests of one caller are answered at once. Default 100.
+	// Calls is how many requests of one caller are answered at once, and how many messages without an answer are passed on besides.
+	// Where there are several backends, half of the calls may be at one. Default 100.
 	Calls int
 	// Streams is how many event streams one caller may hold open. Default 50.
 	Streams int
@@ -35,7 +39,7 @@ type Limits struct {
 	KeepAlive time.Duration
 	// Write is how long a client may stop reading, or take to send a request. Default 30 s.
 	Write time.Duration
-	// SessionIdle is when an unused session is closed at its backends. Default 30 min.
+	// SessionIdle is when an unused session is forgotten, and what only this gateway knows of it is closed at backends. Default 30 min.
 	SessionIdle time.Duration
 	// SessionAge is how long a session id is valid. Default 7 days.
 	SessionAge time.Duration
@@ -54,6 +58,8 @@ func (l Limits) withDefaults() Limits {
 		}
 	}
 	number(&l.Body, 4<<20)
+	number(&l.Bodies, 16<<20)
+	number(&l.TotalBodies, 64<<20)
 	number(&l.Depth, 64)
 	number(&l.Calls, 100)
 	number(&l.Streams, 50)
@@ -94,26 +100,26 @@ const (
 	quotaFull
 )
 
-// take takes one for the caller; if it is granted, give must follow.
-func (q *quota) take(caller string) quotaVerdict {
+// take takes n for the caller; if it is granted, give must follow.
+func (q *quota) take(caller string, n int) quotaVerdict {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
-	case q.held[caller] >= q.perCaller:
+	case q.held[caller]+n > q.perCaller:
 		return quotaCallerFull
-	case q.sum >= q.total:
+	case q.sum+n > q.total:
 		return quotaFull
 	}
-	q.held[caller]++
-	q.sum++
+	q.held[caller] += n
+	q.sum += n
 	return quotaGranted
 }
 
-func (q *quota) give(caller string) {
+func (q *quota) give(caller string, n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.sum--
-	if q.held[caller]--; q.held[caller] == 0 {
+	q.sum -= n
+	if q.held[caller] -= n; q.held[caller] == 0 {
 		delete(q.held, caller)
 	}
 }

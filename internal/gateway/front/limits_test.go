@@ -21,15 +21,15 @@ func TestAQuotaIsPerCallerAndForAllTogether(t *testing.T) {
 	}
 	for i, step := range steps {
 		if step.give {
-			q.give(step.caller)
+			q.give(step.caller, 1)
 			continue
 		}
-		if got := q.take(step.caller); got != step.want {
+		if got := q.take(step.caller, 1); got != step.want {
 			t.Fatalf("step %d, caller %s: got %d, want %d", i, step.caller, got, step.want)
 		}
 	}
 	for _, caller := range []string{"a", "b", "c"} {
-		q.give(caller)
+		q.give(caller, 1)
 	}
 	if q.sum != 0 || len(q.held) != 0 {
 		t.Errorf("all was given back, and %d by %v is held", q.sum, q.held)

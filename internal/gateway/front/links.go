@@ -25,7 +25,9 @@ type link struct {
 	channel backend.Channel
 	handle  backend.Handle
 	owner   *Backend
-	// opened says that it was opened here, so that it is closed here when the session ends or has been idle.
+	// opened says that this replica alone knows of it: it was opened after initialize, and so is in no session id. It is closed at the
+	// backend when the session is forgotten here. One that is in a session id may be in use at another replica, and ends by the
+	// client's DELETE or by the backend's own idle time.
 	opened bool
 }
 
@@ -39,13 +41,6 @@ func (l *link) isIdle() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.channel == nil && l.handle.Version == ""
-}
-
-// own makes the session at the backend one that is closed from here.
-func (l *link) own() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.opened = true
 }
 
 // usable is the channel in use, unless it is one that is broken or of a server that is gone.
@@ -107,6 +102,29 @@ func (f *Front) channelBut(ctx context.Context, s *session, b *Backend, broken b
 	return f.open(ctx, s, l, b)
 }
 
+// claim makes the session at a backend, if there is one, the caller's to close: the client ends it.
+func (f *Front) claim(ctx context.Context, s *session, b *Backend) error {
+	l := s.linkTo(b.Config.Name)
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	channel, handle := l.usable(b, nil)
+	if channel == nil && handle.Version == "" {
+		return nil
+	}
+	if channel == nil {
+		var err error
+		if channel, err = b.Server.Resume(handle); err != nil {
+			return err
+		}
+	}
+	l.use(b, channel, handle, true)
+	return nil
+}
+
 // open opens a session at the backend with what the client said of itself, and asks again what the client asked before. The
 // caller has the link's turn.
 func (f *Front) open(ctx context.Context, s *session, l *link, b *Backend) (backend.Channel, error) {
@@ -134,10 +152,33 @@ func (f *Front) open(ctx context.Context, s *session, l *link, b *Backend) (back
 // errOver is returned for a session that has ended here.
 var errOver = errors.New("the session has ended")
 
-// dropSession ends what a session has here. Sessions at backends that were opened here are closed there too.
+// dropSession ends what a session has here. Sessions at backends that nobody else knows of are closed there too.
 func (f *Front) dropSession(s *session) {
 	s.finishAll(errOver)
 	f.closeAll(s.takeOpened())
+}
+
+// evictSession ends a session, and its sessions at backends, beside the caller.
+func (f *Front) evictSession(s *session) {
+	go func() {
+		defer f.options.Panics.Catch("", nil)
+		ctx, cancel := context.WithTimeout(context.Background(), f.limits.Listing)
+		defer cancel()
+		f.claimAll(ctx, s)
+		f.dropSession(s)
+	}()
+}
+
+// claimAll makes the sessions at backends that the client's session id holds such as end with it.
+func (f *Front) claimAll(ctx context.Context, s *session) {
+	state := f.state.Load()
+	for name := range s.Backends {
+		if b := state.byName[name]; b != nil {
+			if err := f.claim(ctx, s, b); err != nil {
+				f.options.Logger.Debug("resume a session to end it", "backend", name, "error", err)
+			}
+		}
+	}
 }
 
 // closeAll closes sessions at backends, beside the caller.
@@ -146,6 +187,7 @@ func (f *Front) closeAll(channels []backend.Channel) {
 		return
 	}
 	go func() {
+		defer f.options.Panics.Catch("", nil)
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
 		for _, channel := range channels {

@@ -22,8 +22,11 @@ func TestABackendOfSeveralIsHeardAsSoonAsItsSessionIsOpened(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		st := &stream{visit: &visit{Front: f, state: several, r: request}, session: s}
-		go st.relay(t.Context(), several.Backends[1])
+		f.Use(several)
+		st := newStream(&visit{Front: f, state: several, r: request}, nil, s)
+		st.news = f.hub.join(nil, nil)
+		defer st.news.leave()
+		st.attend(t.Context())
 		select {
 		case <-b.listening:
 			t.Fatal("a session was opened that nobody called")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type Backend struct {
 	Config table.Backend
 	Server backend.Backend
 
+	gate *gate
 	// asked is closed once the backend was asked for the first time, with or without success.
 	asked chan struct{}
 	// ready is closed once it has answered.
@@ -43,7 +45,7 @@ type Backend struct {
 // NewBackend makes a Backend that was not asked yet.
 func NewBackend(config table.Backend, server backend.Backend) *Backend {
 	return &Backend{
-		Config: config, Server: server, asked: make(chan struct{}), ready: make(chan struct{}), kicked: make(chan struct{}, 1),
+		Config: config, Server: server, gate: newGate(), asked: make(chan struct{}), ready: make(chan struct{}), kicked: make(chan struct{}, 1),
 		state: table.BackendUnknown, since: time.Now(),
 	}
 }
@@ -51,6 +53,7 @@ func NewBackend(config table.Backend, server backend.Backend) *Backend {
 // With is the same server under another policy or other names: calls to it that are still allowed go on.
 func (b *Backend) With(config table.Backend) *Backend {
 	next := NewBackend(config, b.Server)
+	next.gate = b.gate
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next.state, next.class, next.detail, next.since = b.state, b.class, b.detail, b.since
@@ -179,8 +182,9 @@ func renewed(server backend.Backend) <-chan struct{} {
 	return nil
 }
 
-// look asks a backend what it is and offers, and makes that known.
-func (f *Front) look(ctx context.Context, b *Backend, relayed bool) (backend.Channel, error) {
+// lookOnce looks once.
+func (f *Front) lookOnce(ctx context.Context, b *Backend, relayed bool) (channel backend.Channel, err error) {
+	defer f.options.Panics.Catch(b.Config.Name, &err)
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	defer b.onceAsked.Do(func() { close(b.asked) })
@@ -246,8 +250,11 @@ func (f *Front) learn(b *Backend, d *backend.Description, got *catalog.Catalog, 
 			detail = detailOf(defect)
 		}
 	}
+	defer f.tellBeyond(b, got, relayed)
+	isNews := got != nil && !b.source().Catalog.Equal(got) // else the one that is held already serves as well
 	b.mu.Lock()
-	if b.state != state {
+	changed := b.state != state
+	if changed {
 		b.since = time.Now()
 	}
 	b.state, b.class, b.detail = state, class, detail
@@ -255,19 +262,39 @@ func (f *Front) learn(b *Backend, d *backend.Description, got *catalog.Catalog, 
 	if got != nil {
 		// Of a lone backend sessions have had the list itself, before there was a catalog.
 		relayed = relayed || b.catalog == nil
-		b.catalog = got
+		if isNews {
+			f.logGaps(b.Config.Name, b.catalog, got)
+			b.catalog, changed = got, true
+		}
 	}
 	b.mu.Unlock()
 	if err == nil {
 		b.onceReadied.Do(func() { close(b.ready) })
 	}
 	if anew {
-		f.hub.endStreams(errRedescribed)
+		f.hub.stir()
+	}
+	if !changed {
+		return
 	}
 	f.swapping.Lock()
 	defer f.swapping.Unlock()
 	if s := f.state.Load(); s != nil && s.byName[b.Config.Name] == b {
 		f.compile(s, relayed)
+	}
+}
+
+// logGaps tells of lists that a catalog has not the whole of, when they begin to be.
+func (f *Front) logGaps(name string, before, now *catalog.Catalog) {
+	if before == nil {
+		before = &catalog.Catalog{}
+	}
+	if len(now.Truncated) > 0 && !slices.Equal(before.Truncated, now.Truncated) {
+		f.options.Logger.Warn("a backend lists more than is taken: the first entries are served, the others only if it is the one backend there is",
+			"backend", name, "methods", now.Truncated, "maxTools", f.limits.Tools)
+	}
+	if len(now.Unread) > 0 && !slices.Equal(before.Unread, now.Unread) {
+		f.options.Logger.Warn("lists of a backend could not be read: what they had before is served on", "backend", name, "methods", now.Unread)
 	}
 }
 
@@ -279,7 +306,7 @@ func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) 
 	heard := &changes{heard: make(chan struct{}, 1)}
 	ended := make(chan error, 1)
 	begun := time.Now()
-	go func() { ended <- channel.Listen(listening, listenRequest(channel), heard) }()
+	go func() { ended <- f.listenAt(listening, b, channel, listenRequest(channel), heard) }()
 	// What changed between the look before and the stream, nobody tells of.
 	opened := time.After(settle)
 	var poll <-chan time.Time

@@ -26,7 +26,7 @@ func (x *exchange) offer(ctx context.Context) (translate.Offer, error) {
 		anew := b.describe(d)
 		b.mu.Unlock()
 		if anew {
-			x.hub.endStreams(errRedescribed)
+			x.hub.stir()
 		}
 		era := d.Nearest(x.reply.era)
 		if offer = offerOf(d, era); era != x.reply.era {

@@ -1,11 +1,9 @@
 package front
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 
@@ -13,7 +11,6 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
-	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -89,6 +86,10 @@ func (x *exchange) send(b *Backend, m *wire.Message, headers map[string]string) 
 	}
 	span := x.options.Telemetry.Start(info)
 	x.span = span
+	if !x.enter(b) {
+		return
+	}
+	defer b.gate.leave(x.caller)
 	x.forward(x.r.Context(), b, traced(m, span.Carrier()), carry(span.Carrier(), headers))
 }
 
@@ -216,87 +217,6 @@ func (x *exchange) complete() {
 	x.send(b, m, nil)
 }
 
-// list answers a list request: a lone backend's own list, filtered, or a page of the catalogs.
-func (x *exchange) list(kind catalog.Kind) {
-	if b := x.lone(x.state); b != nil {
-		x.filter = filterOf(kind, b)
-		x.send(b, x.request, nil)
-		return
-	}
-	x.awaitCatalogs()
-	cursor, _ := x.request.StringParam("cursor")
-	result, err := x.view.Load().List(kind, cursor, x.reply.era)
-	if err != nil {
-		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, err.Error(), nil))
-		return
-	}
-	_ = x.reply.send(wire.NewResult(x.request.ID, x.marked(result)))
-}
-
-// filterOf is what changes a list of a lone backend; nil if nothing does.
-func filterOf(kind catalog.Kind, b *Backend) func(json.RawMessage) json.RawMessage {
-	switch kind {
-	case catalog.Tools:
-		return func(result json.RawMessage) json.RawMessage {
-			filtered, _ := catalog.FilterTools(result, b.Config)
-			return filtered
-		}
-	case catalog.Prompts:
-		if b.Config.Prefix != "" {
-			return func(result json.RawMessage) json.RawMessage { return catalog.FilterPrompts(result, b.Config) }
-		}
-	case catalog.Resources, catalog.Templates: // have neither policy nor names of ours
-	}
-	return nil
-}
-
-// marked says in a list's _meta which backends' entries may be missing or old.
-func (x *exchange) marked(result json.RawMessage) json.RawMessage {
-	var degraded []string
-	for _, b := range x.state.Backends {
-		if b.Status().State != table.BackendReady {
-			degraded = append(degraded, b.Config.Name)
-		}
-	}
-	if degraded == nil {
-		return result
-	}
-	names, err := json.Marshal(degraded)
-	if err != nil {
-		return result // strings always can be marshalled
-	}
-	return wire.NewResult(nil, result).With(wire.SetResultMeta(metaDegraded, names)).Result
-}
-
-// metaDegraded is the key in a list's _meta that names the backends which do not answer at the moment.
-const metaDegraded = "mcp.operator/degraded"
-
-// awaitCatalogs waits, for as long as a listing may take, until every backend was asked once.
-func (x *exchange) awaitCatalogs() {
-	ctx, cancel := context.WithTimeout(x.r.Context(), x.limits.Listing)
-	defer cancel()
-	for _, b := range x.state.Backends {
-		select {
-		case <-b.asked:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// filtered is a response whose list went through the filter.
-func (x *exchange) filtered(r io.Reader) (io.Reader, error) {
-	var whole collector
-	if err := whole.Response(r); err != nil {
-		return nil, err
-	}
-	result := wire.Field(whole.Bytes(), "result")
-	if result == nil {
-		return bytes.NewReader(whole.Bytes()), nil
-	}
-	return bytes.NewReader(wire.NewResult(x.request.ID, x.filter(result)).Raw), nil
-}
-
 // setLevel sets the log level of a session at its backends, and remembers it for those that know no sessions.
 func (x *exchange) setLevel() {
 	level, ok := x.request.StringParam("level")
@@ -345,6 +265,9 @@ func (x *exchange) subscribe() {
 		return
 	}
 	d, err := b.Server.Describe(x.r.Context())
+	if err == nil && d.Modern && x.request.Method == "resources/subscribe" {
+		x.awaitHeard(b, d, uri)
+	}
 	switch {
 	case err != nil:
 		x.backend = b

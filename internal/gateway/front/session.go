@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
 )
 
 // passport is what is sealed into a session id: everything another replica needs to go on with the session.
@@ -20,8 +21,11 @@ type passport struct {
 	// Capabilities and Info are what the client said of itself; sessions opened later are opened with them.
 	Capabilities json.RawMessage `json:"c,omitempty"`
 	Info         json.RawMessage `json:"i,omitempty"`
-	// Backends are the sessions opened at initialize, by backend.
+	// Backends are the sessions opened at initialize, by backend. Whoever has the id can go on with them, at any replica: forgetting
+	// the session at one of them must not end them.
 	Backends map[string]backend.Handle `json:"b,omitempty"`
+	// Seen marks the lists at initialize.
+	Seen []byte `json:"n,omitempty"`
 }
 
 // maxClientInfo bounds what of a client is kept in the session id, which travels in a header with every request.
@@ -50,12 +54,18 @@ type session struct {
 	level string
 	// subscriptions are the resources subscribed to, by URI.
 	subscriptions map[string]struct{}
+	// subscriptionBytes is the length of their URIs together.
+	subscriptionBytes int
 	// resubscribed is closed, and made anew, when subscriptions change.
 	resubscribed chan struct{}
 	// calls are the requests in flight, by raw id.
 	calls map[string]context.CancelCauseFunc
 	// stream ends the session's event stream; nil while it has none.
 	stream *context.CancelCauseFunc
+	// ears are by what its stream hears; nil while it has none.
+	ears *ears
+	// seen marks the lists that the client was told of last; nil for those of its id.
+	seen *catalog.Mark
 	// over says that nothing is opened for it any more.
 	over bool
 
@@ -135,37 +145,7 @@ func (s *session) setLogLevel(level string) {
 	s.level = level
 }
 
-// subscribe adds or removes a resource. It is bounded, since nothing else bounds what a client may ask for.
-func (s *session) subscribe(uri string, wanted bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if wanted && len(s.subscriptions) >= maxSubscriptions {
-		return false
-	}
-	if wanted {
-		s.subscriptions[uri] = struct{}{}
-	} else {
-		delete(s.subscriptions, uri)
-	}
-	close(s.resubscribed)
-	s.resubscribed = make(chan struct{})
-	return true
-}
-
-const maxSubscriptions = 256
-
-// subscribed returns the resources subscribed to, and what is closed when they change.
-func (s *session) subscribed() (map[string]struct{}, <-chan struct{}) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	uris := make(map[string]struct{}, len(s.subscriptions))
-	for uri := range s.subscriptions {
-		uris[uri] = struct{}{}
-	}
-	return uris, s.resubscribed
-}
-
-// takeOpened takes the channels of sessions that were opened here. Who opens one holds a link's lock and asks for the session's:
+// takeOpened takes the channels of sessions that are to be closed from here. Who opens one holds a link's lock and asks for the session's:
 // so never the two at once, in this order.
 func (s *session) takeOpened() []backend.Channel {
 	s.mu.Lock()
@@ -186,8 +166,11 @@ func (s *session) takeOpened() []backend.Channel {
 // registry holds the sessions in memory, least recently used first out.
 type registry struct {
 	limits *Limits
-	// drop closes what a session that falls out or is ended holds; called without the lock.
+	// drop ends what a session that falls out or is ended holds; called without the lock.
 	drop func(*session)
+	// evict ends in the same way what makes room for another of its caller, and its sessions at backends whoever else may know of them:
+	// else a caller that ends none would have as many there as it likes.
+	evict func(*session)
 	// changed is told how many sessions there are more.
 	changed func(delta int)
 
@@ -208,7 +191,7 @@ type mark struct {
 
 func newRegistry(limits *Limits, drop func(*session), changed func(delta int)) *registry {
 	return &registry{
-		limits: limits, drop: drop, changed: changed, byKey: map[sessionKey]*session{}, order: list.New(), callers: map[string]int{},
+		limits: limits, drop: drop, evict: drop, changed: changed, byKey: map[sessionKey]*session{}, order: list.New(), callers: map[string]int{},
 		marks: map[sessionKey]struct{}{}, ends: list.New(),
 	}
 }
@@ -308,7 +291,7 @@ func (r *registry) admit(caller string) bool {
 	s := r.takeIdle(func(s *session) bool { return s.caller == caller })
 	r.mu.Unlock()
 	if s != nil {
-		r.drop(s)
+		r.evict(s)
 	}
 	return s != nil
 }

@@ -20,6 +20,9 @@ func (b *Backend) Status() table.BackendStatus {
 		s.ServerName = wire.Text(wire.Field(offer.Info, "name"), maxNameBytes)
 		s.ServerVersion = wire.Text(wire.Field(offer.Info, "version"), maxNameBytes)
 	}
+	if b.catalog != nil {
+		s.Truncated, s.Unread = b.catalog.Truncated, b.catalog.Unread
+	}
 	if supervisor, ok := b.Server.(interface{ Status() table.ChildStatus }); ok {
 		child := supervisor.Status()
 		s.Child = &child

@@ -16,12 +16,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
 const (
-	// prepareTime is how long a new table waits for what it names.
-	prepareTime = 2 * time.Second
+	// awaitTime is how long a new table waits for what it names.
+	awaitTime = 2 * time.Second
 	// fetchTime bounds one attempt.
 	fetchTime = 10 * time.Second
 )
@@ -32,6 +33,7 @@ type Definitions struct {
 	api    *api // nil if nothing can be fetched; else used by run alone
 	folder folder
 	log    *slog.Logger
+	panics *panics.Recorder
 	wake   chan struct{}
 
 	mu    sync.Mutex
@@ -47,6 +49,8 @@ type definition struct {
 	content []byte
 	// why says in a stable sentence why it is not there.
 	why string
+	// awaited is how long it is waited for.
+	awaited time.Time
 	// failures are those in a row, and due is when to try again.
 	failures int
 	due      time.Time
@@ -63,8 +67,8 @@ func (d *definition) isThere() bool {
 
 // NewDefinitions fetches from the namespace of a ConfigMap, which is that of the table; with nil it has only what the folder
 // has. Without a folder what is fetched is held in memory.
-func NewDefinitions(c *ConfigMap, path string, log *slog.Logger) (*Definitions, error) {
-	d := &Definitions{folder: folder{path, log}, log: log, wake: make(chan struct{}, 1), known: map[table.ToolFile]*definition{}}
+func NewDefinitions(c *ConfigMap, path string, log *slog.Logger, faults *panics.Recorder) (*Definitions, error) {
+	d := &Definitions{folder: folder{path, log}, log: log, panics: faults, wake: make(chan struct{}, 1), known: map[table.ToolFile]*definition{}}
 	if c == nil {
 		return d, nil
 	}
@@ -73,43 +77,49 @@ func NewDefinitions(c *ConfigMap, path string, log *slog.Logger) (*Definitions, 
 	return d, err
 }
 
-// Prepare begins to fetch those that are not there. It returns when those that are new are, and after 2 s at the latest: what
-// is missing then comes later.
-func (d *Definitions) Prepare(ctx context.Context, files []table.ToolFile) {
-	ctx, cancel := context.WithTimeout(ctx, prepareTime)
-	defer cancel()
-	for _, fetched := range d.begin(files) {
-		select {
-		case <-fetched.there:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// begin notes what is not known yet, and returns what of it is to be fetched.
-func (d *Definitions) begin(files []table.ToolFile) (begun []*definition) {
+// Begin begins to fetch those that are new. It waits for nothing: a table that names them may have taken away something else.
+func (d *Definitions) Begin(files []table.ToolFile) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	isBegun := false
 	for _, file := range files {
 		if d.known[file] != nil {
 			continue
 		}
-		next := &definition{file: file, there: make(chan struct{}), why: "was not fetched yet"}
+		next := &definition{file: file, there: make(chan struct{}), why: "was not fetched yet", awaited: time.Now().Add(awaitTime)}
 		d.known[file] = next
 		switch {
 		case d.folder.read(file.SHA256) != nil:
 			close(next.there)
 		case d.api == nil:
-			next.why = "cannot be fetched, since the gateway was started without --configmap"
+			next.why, next.awaited = "cannot be fetched, since the gateway was started without --configmap", time.Time{}
 		default:
-			begun = append(begun, next)
+			isBegun = true
 		}
 	}
-	if begun != nil {
+	if isBegun {
 		d.kick()
 	}
-	return begun
+}
+
+// Await returns when a file can be read, and 2 s after it was begun at the latest: so that what is only on its way is missed by
+// nobody who asks meanwhile.
+func (d *Definitions) Await(ctx context.Context, file table.ToolFile) {
+	d.mu.Lock()
+	found := d.known[file]
+	if found == nil || found.isThere() || !time.Now().Before(found.awaited) {
+		d.mu.Unlock()
+		return
+	}
+	there, left := found.there, time.Until(found.awaited)
+	d.mu.Unlock()
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-there:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 func (d *Definitions) kick() {
@@ -248,14 +258,16 @@ func sentence(err error) string {
 	return "cannot be fetched from the API server, which is tried again"
 }
 
-func (d *Definitions) fetch(ctx context.Context, file table.ToolFile) ([]byte, error) {
+func (d *Definitions) fetch(ctx context.Context, file table.ToolFile) (content []byte, err error) {
+	defer d.panics.Catch("", &err)
 	ctx, cancel := context.WithTimeout(ctx, fetchTime)
 	defer cancel()
 	o, err := d.api.named(ctx, file.ConfigMap)
 	if err != nil {
 		return nil, err
 	}
-	content, ok := o.BinaryData[file.Key]
+	var ok bool
+	content, ok = o.BinaryData[file.Key]
 	if text, isText := o.Data[file.Key]; isText {
 		content, ok = []byte(text), true
 	}

@@ -44,10 +44,23 @@ func aFile() table.ToolFile {
 	return table.ToolFile{ConfigMap: "weather", Key: "tools.json", SHA256: digestOf("tools")}
 }
 
+// prepare begins to fetch files, and waits for them as those do who ask for what is in them.
+func prepare(t *testing.T, d *Definitions, files ...table.ToolFile) {
+	t.Helper()
+	begun := time.Now()
+	d.Begin(files)
+	if waited := time.Since(begun); waited > time.Second {
+		t.Errorf("the table waited for %s", waited)
+	}
+	for _, file := range files {
+		d.Await(t.Context(), file)
+	}
+}
+
 // definitions are those of a bubble, fetching until its end.
 func definitions(t *testing.T, s *apiServer, folder string) *Definitions {
 	t.Helper()
-	d, err := NewDefinitions(s.configMap(), folder, slog.New(slog.DiscardHandler))
+	d, err := NewDefinitions(s.configMap(), folder, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +123,7 @@ func TestADefinitionIsFetchedOnceAndFoundAfterARestartWithoutTheAPIServer(t *tes
 				d := definitions(t, s, folder)
 				go s.named(t, "weather", http.StatusOK, tc.object)
 				begun := time.Now()
-				d.Prepare(t.Context(), []table.ToolFile{file, file})
+				prepare(t, d, file, file)
 				if got := read(t, d, file); got != "tools" {
 					t.Errorf("read %q", got)
 				}
@@ -122,7 +135,7 @@ func TestADefinitionIsFetchedOnceAndFoundAfterARestartWithoutTheAPIServer(t *tes
 				s := newAPIServer(t)
 				s.set(true)
 				d := definitions(t, s, folder)
-				d.Prepare(t.Context(), []table.ToolFile{file})
+				prepare(t, d, file)
 				if got := read(t, d, file); got != "tools" {
 					t.Errorf("after the restart read %q", got)
 				}
@@ -172,7 +185,7 @@ func TestADefinitionThatIsNotAsExpectedIsToldAndFetchedWhenItIs(t *testing.T) {
 				if tc.code == 0 {
 					tc.code = http.StatusOK
 				}
-				d.begin([]table.ToolFile{file})
+				d.Begin([]table.ToolFile{file})
 				arrival := d.Arrival(file)
 				if got := read(t, d, file); got != "error: was not fetched yet" {
 					t.Errorf("before that read %q", got)
@@ -192,14 +205,14 @@ func TestADefinitionThatIsNotAsExpectedIsToldAndFetchedWhenItIs(t *testing.T) {
 	}
 }
 
-func TestATableWaitsTwoSecondsForWhatIsNewAndNotAgain(t *testing.T) {
+func TestWhatIsNewIsAwaitedForTwoSecondsAndNotAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t)
 		s.set(true)
 		d := definitions(t, s, "")
 		for _, want := range []time.Duration{2 * time.Second, 0} {
 			begun := time.Now()
-			d.Prepare(t.Context(), []table.ToolFile{aFile()})
+			prepare(t, d, aFile())
 			if waited := time.Since(begun); waited != want {
 				t.Errorf("waited for %s, want %s", waited, want)
 			}
@@ -211,7 +224,7 @@ func TestAFailedDefinitionIsTriedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newAPIServer(t)
 		d := definitions(t, s, "")
-		d.begin([]table.ToolFile{aFile()})
+		d.Begin([]table.ToolFile{aFile()})
 		s.named(t, "weather", http.StatusNotFound, object{})
 		last := time.Now()
 		for failures := range 10 {
@@ -225,7 +238,7 @@ func TestAFailedDefinitionIsTriedLessAndLessOften(t *testing.T) {
 		other := table.ToolFile{ConfigMap: "maps", Key: "tools.json", SHA256: digestOf("maps")}
 		begun := time.Now()
 		go s.named(t, "maps", http.StatusOK, object{Data: map[string]string{"tools.json": "maps"}})
-		d.Prepare(t.Context(), []table.ToolFile{aFile(), other})
+		prepare(t, d, aFile(), other)
 		if waited := time.Since(begun); waited != 0 || read(t, d, other) != "maps" {
 			t.Errorf("the other came after %s: %s", waited, read(t, d, other))
 		}
@@ -240,11 +253,11 @@ func TestWhatNoTableNamesIsForgottenAndRemoved(t *testing.T) {
 	} {
 		write(t, filepath.Join(folder, name), content)
 	}
-	d, err := NewDefinitions(nil, folder, slog.New(slog.DiscardHandler))
+	d, err := NewDefinitions(nil, folder, slog.New(slog.DiscardHandler), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Prepare(t.Context(), []table.ToolFile{kept, old})
+	prepare(t, d, kept, old)
 	if read(t, d, kept)+read(t, d, old) != "toolsold" {
 		t.Fatalf("read %q and %q", read(t, d, kept), read(t, d, old))
 	}
@@ -275,7 +288,7 @@ func TestWhatIsBrokenInTheFolderIsFetchedAgain(t *testing.T) {
 		for _, step := range []string{"at the start", "later"} {
 			go s.named(t, "weather", http.StatusOK, object{Data: map[string]string{"tools.json": "tools"}})
 			if step == "at the start" {
-				d.Prepare(t.Context(), []table.ToolFile{aFile()})
+				prepare(t, d, aFile())
 			} else {
 				write(t, filepath.Join(folder, aFile().SHA256), "")
 				if got := read(t, d, aFile()); !strings.HasPrefix(got, "error: has gone") {
@@ -292,13 +305,13 @@ func TestWhatIsBrokenInTheFolderIsFetchedAgain(t *testing.T) {
 
 func TestWithoutAnAPIServerNothingIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d, err := NewDefinitions(nil, t.TempDir(), slog.New(slog.DiscardHandler))
+		d, err := NewDefinitions(nil, t.TempDir(), slog.New(slog.DiscardHandler), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.Run(t.Context())
 		begun := time.Now()
-		d.Prepare(t.Context(), []table.ToolFile{aFile()})
+		prepare(t, d, aFile())
 		if waited := time.Since(begun); waited != 0 {
 			t.Errorf("waited for %s", waited)
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -208,5 +210,34 @@ func TestASwapOfTheKubeletsLinksIsSeen(t *testing.T) {
 		change("2", tableOf("b"))
 		pass(time.Second)
 		k.since(t, "b")
+	})
+}
+
+func TestAFaultAtATableRefusesIt(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "table.json")
+	write(t, path, tableOf("a"))
+	synctest.Test(t, func(t *testing.T) {
+		k, faults := &taker{}, 0
+		o := k.options(Options{File: path, Panics: panics.New(slog.New(slog.DiscardHandler), func(string) { faults++ })})
+		take := o.Table
+		o.Table = func(t *table.Table) {
+			if t.Revision == "b" {
+				panic("nobody thought of that")
+			}
+			take(t)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go func() { _ = Run(ctx, o) }()
+		k.since(t, "a")
+		write(t, path, tableOf("b"))
+		pass(time.Second)
+		k.since(t, "refused: "+path+": "+panics.Err.Error())
+		write(t, path, tableOf("c"))
+		pass(time.Second)
+		k.since(t, "c")
+		if faults != 1 {
+			t.Errorf("%d faults were counted", faults)
+		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -26,6 +27,8 @@ type Options struct {
 	ConfigMap *ConfigMap
 	// Logger is told when the watch is lost and when it is back; nil tells nobody.
 	Logger *slog.Logger
+	// Panics tells of faults of the gateway's own; default the default logger.
+	Panics *panics.Recorder
 	// Table takes each new table.
 	Table func(*table.Table)
 	// Refused takes why what is there now is no table: an *table.InvalidError or an error of reading is in it. The table
@@ -50,7 +53,7 @@ func Run(ctx context.Context, o Options) error {
 		s.run(ctx, nil)
 		return nil
 	}
-	w, err := newWatcher(*o.ConfigMap, o.Logger)
+	w, err := newWatcher(*o.ConfigMap, o.Logger, o.Panics)
 	if err != nil {
 		return err
 	}
@@ -104,15 +107,23 @@ func (s *source) look(now time.Time) {
 }
 
 func (s *source) deliver(c *content) {
+	if err := s.take(c); err != nil {
+		s.Refused(fmt.Errorf("%s: %w", c.origin, err))
+	}
+}
+
+// take hands over a table. The error is about the content.
+func (s *source) take(c *content) (err error) {
+	defer s.Panics.Catch("", &err)
 	t, err := (*table.Table)(nil), c.err
 	if err == nil {
 		t, err = table.Parse(c.data)
 	}
 	if err != nil {
-		s.Refused(fmt.Errorf("%s: %w", c.origin, err))
-		return
+		return err
 	}
 	s.Table(t)
+	return nil
 }
 
 // content is what a source has to say: data, or why there is none.

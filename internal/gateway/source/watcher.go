@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 )
 
 const (
@@ -33,16 +34,17 @@ type watcher struct {
 
 	updates chan update
 	log     *slog.Logger
+	panics  *panics.Recorder
 	// trouble is the error that was logged last, empty while all is well.
 	trouble string
 }
 
-func newWatcher(c ConfigMap, log *slog.Logger) (*watcher, error) {
+func newWatcher(c ConfigMap, log *slog.Logger, faults *panics.Recorder) (*watcher, error) {
 	a, err := newAPI(c)
 	if err != nil {
 		return nil, err
 	}
-	return &watcher{api: a, updates: make(chan update), log: log.With("configMap", a.Namespace+"/"+a.Name)}, nil
+	return &watcher{api: a, panics: faults, updates: make(chan update), log: log.With("configMap", a.Namespace+"/"+a.Name)}, nil
 }
 
 func (w *watcher) run(ctx context.Context) {
@@ -69,7 +71,8 @@ func (w *watcher) run(ctx context.Context) {
 
 // follow lists if there is no version to go on from, and watches until the watch ends, which it does in the normal course of
 // things (nil). It keeps version up to date.
-func (w *watcher) follow(ctx context.Context, version *string) error {
+func (w *watcher) follow(ctx context.Context, version *string) (err error) {
+	defer w.panics.Catch("", &err)
 	if *version == "" {
 		object, listed, err := w.list(ctx)
 		if err != nil {

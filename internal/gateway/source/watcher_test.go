@@ -260,7 +260,7 @@ func TestTheTokenGoesToNobodyElse(t *testing.T) {
 		})
 	})
 	t.Run("by a proxy", func(t *testing.T) {
-		w, err := newWatcher(ConfigMap{Namespace: "a", Name: "b", Server: "https://c", CAFile: caFile(t)}, slog.Default())
+		w, err := newWatcher(ConfigMap{Namespace: "a", Name: "b", Server: "https://c", CAFile: caFile(t)}, slog.Default(), nil)
 		if err != nil {
 			t.Fatal(err)
 		}

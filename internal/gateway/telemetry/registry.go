@@ -222,6 +222,11 @@ func (r *registry) TableRefused() {
 	r.counter("mcp_gateway_table_updates_total", "result", "refused").Inc()
 }
 
+// Panicked counts a fault of the gateway's own at the data of a backend; empty is that of none.
+func (r *registry) Panicked(backend string) {
+	r.counter("mcp_gateway_panics_total", "backend", backend).Inc()
+}
+
 // ChildRestarted counts a child process that had to be started again.
 func (r *registry) ChildRestarted(backend string) {
 	r.counter("mcp_gateway_child_restarts_total", "backend", backend).Inc()

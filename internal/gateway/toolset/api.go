@@ -49,15 +49,16 @@ func newAPI(b *Backend, set *table.Toolset, o Options) (*api, error) {
 }
 
 // tools reads the files, until that has worked once: their content cannot change. What a ConfigMap holds is fetched beside, not
-// by whoever calls.
+// by whoever calls, who waits for it a moment if it is new.
 //
 // While the credential cannot be read there are none: each call would fail.
-func (a *api) tools(context.Context) ([]*tool, error) {
+func (a *api) tools(ctx context.Context) ([]*tool, error) {
 	if a.credential != nil {
 		if err := a.credential.Apply(http.Header{}); err != nil {
 			return nil, a.unreadable(err)
 		}
 	}
+	a.await(ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
@@ -81,6 +82,21 @@ func (a *api) tools(context.Context) ([]*tool, error) {
 		a.add(&operations[i])
 	}
 	return a.loaded, nil
+}
+
+// await waits for what is only on its way.
+func (a *api) await(ctx context.Context) {
+	a.mu.Lock()
+	isSettled := a.loaded != nil || a.final || a.definitions == nil
+	a.mu.Unlock()
+	if isSettled {
+		return
+	}
+	for _, file := range a.set.Files {
+		if file.ConfigMap != "" {
+			a.definitions.Await(ctx, file)
+		}
+	}
 }
 
 // unreadable is the failure of a call for want of a credential. What is wrong with its content is told to whoever runs the gateway, in

@@ -168,6 +168,7 @@ func (d *database) call(ctx context.Context, t *tool, args arguments) (*result, 
 	if err != nil {
 		return nil, err
 	}
+	defer d.pool.reclaim(ctx, c)
 	found, err := d.execute(ctx, c, known.params, values)
 	switch {
 	case err == nil && found.abandoned:
@@ -192,6 +193,8 @@ func (d *database) refused(ctx context.Context, err error) (*result, error) {
 		return nil, d.failure(classTimeout, true, "", errors.Join(context.Cause(ctx), err))
 	case errors.Is(err, errRowTooLarge):
 		return failed("%v", err), nil
+	case answerErrorOf(err) != nil:
+		return nil, d.failure(classServerError, true, answerErrorOf(err).Error(), err)
 	case !ok:
 		return nil, d.failure(classServerError, true, "the connection to the database broke off", err)
 	case isOutage(state):

@@ -78,8 +78,13 @@ func newClient(b *Backend, base *url.URL, o Options) *http.Client {
 	protocols.SetHTTP2(true) // by ALPN, so over TLS only
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext: dial,
-			DialTLSContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+			// These run in goroutines of net/http's.
+			DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+				defer b.panics.Catch(b.config.Name, &err)
+				return dial(ctx, network, address)
+			},
+			DialTLSContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+				defer b.panics.Catch(b.config.Name, &err)
 				return dialTLS(ctx, dial, o.TLS, network, address, base.Hostname())
 			},
 			Protocols:              protocols,

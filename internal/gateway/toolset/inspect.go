@@ -25,12 +25,14 @@ var sqlTypes = map[table.SQLType][2]uint32{
 }
 
 // inspect has the server prepare and plan the statement, which finds all that is wrong with it but what depends on arguments.
-func (d *database) inspect(ctx context.Context) (*plan, error) {
+func (d *database) inspect(ctx context.Context) (found *plan, err error) {
+	defer d.panics.Catch(d.Backend.config.Name, &err)
 	c, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, err := d.prepare(ctx, c)
+	defer d.pool.reclaim(ctx, c)
+	found, err = d.prepare(ctx, c)
 	if err == nil {
 		err = simple(ctx, c, "ROLLBACK")
 	}
@@ -99,7 +101,7 @@ func (d *database) unfit(ctx context.Context, err error) error {
 		return d.failure(classStatement, false, wrong.why, nil)
 	}
 	state, ok := sqlState(err)
-	if !ok || isOutage(state) || ctx.Err() != nil {
+	if answerErrorOf(err) != nil || !ok || isOutage(state) || ctx.Err() != nil {
 		return d.pool.unconnected(ctx, err)
 	}
 	failure := d.failure(classStatement, false, "the database refuses the statement: "+explain(err), err)
@@ -168,15 +170,9 @@ func (d *database) explainPlan(ctx context.Context, c *connection, params, colum
 	if params > 0 {
 		sql += "(" + strings.Repeat("NULL,", params-1) + "NULL)"
 	}
-	results, err := c.Exec(ctx, sql).ReadAll()
+	explained, err := readPlan(ctx, c, sql)
 	if err != nil {
 		return err
-	}
-	var explained []byte
-	for _, r := range results {
-		for _, row := range r.Rows {
-			explained = append(explained, row[0]...)
-		}
 	}
 	has := func(node string) bool { return bytes.Contains(explained, []byte(`"Node Type": "`+node)) }
 	switch {
@@ -186,4 +182,35 @@ func (d *database) explainPlan(ctx context.Context, c *connection, params, colum
 		return &statementError{"the statement writes or locks rows, and the tool is read-only"}
 	}
 	return nil
+}
+
+// maxPlan bounds the plan of a statement, in bytes.
+const maxPlan = 1 << 20
+
+var (
+	errPlanTooLarge = &statementError{"the statement's plan is larger than 1 MiB: make it simpler"}
+	errPlanColumns  = &answerError{"the plan of a statement has other columns than one"}
+)
+
+// readPlan returns the answer to EXPLAIN (FORMAT JSON), which is one row of one column.
+func readPlan(ctx context.Context, c *connection, sql string) (explained []byte, err error) {
+	c.meter.rows = 1
+	results := c.Exec(ctx, sql)
+	for results.NextResult() {
+		for r := results.ResultReader(); err == nil && r.NextRow(); {
+			switch values := r.Values(); {
+			case len(values) != 1:
+				err = errPlanColumns
+			case len(values[0]) > maxPlan:
+				err = errPlanTooLarge
+			default:
+				explained = slices.Clone(values[0])
+			}
+		}
+	}
+	// Closing reads what is left, of which the meter lets no more than a little come.
+	if broken := results.Close(); err == nil {
+		err = broken
+	}
+	return explained, err
 }

@@ -42,7 +42,9 @@ const (
 type connection struct {
 	*pgconn.PgConn
 
+	meter      *meter
 	born, used time.Time
+	returned   bool        // its slot is free again
 	expiry     *time.Timer // while it is idle
 }
 
@@ -75,17 +77,24 @@ func (p *pool) get(ctx context.Context, fresh bool) (c *connection, reused bool,
 	case <-ctx.Done():
 		return nil, false, p.failure(classTimeout, false, "all its connections are in use", context.Cause(ctx))
 	}
+	defer func() {
+		if c == nil {
+			<-p.slots
+		}
+	}()
 	if !fresh {
 		if c = p.take(ctx); c != nil {
+			c.meter.handedOut()
+			c.returned = false
 			return c, true, nil
 		}
 	}
-	conn, err := p.connect(ctx)
+	read := &meter{}
+	conn, err := p.connect(ctx, read)
 	if err != nil {
-		<-p.slots
 		return nil, false, p.unconnected(ctx, err)
 	}
-	return &connection{PgConn: conn, born: time.Now()}, false, nil
+	return &connection{PgConn: conn, meter: read, born: time.Now()}, false, nil
 }
 
 // take returns an idle connection, and closes those that are too old.
@@ -100,7 +109,7 @@ func (p *pool) take(ctx context.Context) *connection {
 		if time.Since(c.used) < connectionIdle && time.Since(c.born) < connectionAge && !c.IsClosed() {
 			return c
 		}
-		hangUp(ctx, c)
+		p.hangUp(ctx, c)
 	}
 	return nil
 }
@@ -108,20 +117,21 @@ func (p *pool) take(ctx context.Context) *connection {
 // put takes a connection back, without anything of the session that a statement may have left: settings, a role, prepared statements,
 // temporary tables, advisory locks. What cannot be rid of that is closed.
 func (p *pool) put(ctx context.Context, c *connection) {
+	c.returned = true
 	defer func() { <-p.slots }()
 	if c.TxStatus() == 'I' {
 		resetting, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
 		defer cancel()
 		if err := simple(resetting, c, "DISCARD ALL"); err != nil { // by itself: it is refused in a transaction
-			hangUp(ctx, c)
+			p.hangUp(ctx, c)
 			return
 		}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c.used = time.Now()
-	if p.closed || c.IsClosed() || c.TxStatus() != 'I' {
-		hangUp(ctx, c)
+	if p.closed || c.IsClosed() || c.TxStatus() != 'I' || c.meter.settings > maxSettings {
+		p.hangUp(ctx, c)
 		return
 	}
 	p.idle = append(p.idle, c)
@@ -137,18 +147,27 @@ func (p *pool) expire(ctx context.Context, c *connection) {
 		return
 	}
 	p.idle = slices.Delete(p.idle, i, i+1)
-	hangUp(ctx, c)
+	p.hangUp(ctx, c)
 }
 
 // drop closes a connection that must not be used again.
 func (p *pool) drop(ctx context.Context, c *connection) {
-	hangUp(ctx, c)
+	c.returned = true
+	p.hangUp(ctx, c)
 	<-p.slots
 }
 
+// reclaim, deferred, drops a connection that was neither put back nor dropped, since what used it panicked.
+func (p *pool) reclaim(ctx context.Context, c *connection) {
+	if !c.returned {
+		p.drop(ctx, c)
+	}
+}
+
 // hangUp closes a connection without waiting for anybody.
-func hangUp(ctx context.Context, c *connection) {
+func (p *pool) hangUp(ctx context.Context, c *connection) {
 	go func() {
+		defer p.panics.Catch(p.Backend.config.Name, nil)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelGrace)
 		defer cancel()
 		_ = c.Close(ctx) // it is of no use any more either way
@@ -161,7 +180,7 @@ func (p *pool) close(ctx context.Context) {
 	p.closed = true
 	for _, c := range p.idle {
 		c.expiry.Stop()
-		hangUp(ctx, c)
+		p.hangUp(ctx, c)
 	}
 	p.idle = nil
 	p.mu.Unlock()
@@ -175,7 +194,7 @@ func (p *pool) close(ctx context.Context) {
 }
 
 // connect logs in. Nothing of the environment counts, nor any file but those of the table.
-func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
+func (p *pool) connect(ctx context.Context, read *meter) (*pgconn.PgConn, error) {
 	config, err := pgconn.ParseConfig("host=localhost user=none dbname=none sslmode=disable passfile=/dev/null servicefile=/dev/null")
 	if err != nil {
 		return nil, err
@@ -197,6 +216,7 @@ func (p *pool) connect(ctx context.Context) (*pgconn.PgConn, error) {
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		return p.dial(ctx, network, address)
 	}
+	config.BuildFrontend = read.frontend
 	config.MaxProtocolMessageBodyLen = p.maxMessage()
 	config.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: cancelGrace}
@@ -279,6 +299,8 @@ func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
 		return p.failure(classUnauthorized, false, explain(err), err)
 	case fromServer:
 		return p.failure(classServerError, false, explain(err), err)
+	case answerErrorOf(err) != nil:
+		return p.failure(classServerError, false, answerErrorOf(err).Error(), err)
 	case isTLS, strings.Contains(err.Error(), "tls error"), strings.Contains(err.Error(), "refused TLS"):
 		return p.failure(classTLS, false, "the database does not prove by TLS who it is", err)
 	}

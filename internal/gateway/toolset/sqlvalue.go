@@ -168,17 +168,23 @@ func timestamp(text string) string {
 type arrayReader struct {
 	text    string
 	at      int
+	depth   int // of the array that is read
 	element uint32
 }
+
+// maxDimensions is how many an array can have (MAXDIM of PostgreSQL).
+const maxDimensions = 6
 
 // read takes one array, and returns false where the text is none.
 func (r *arrayReader) read(out []byte) ([]byte, bool) {
 	if r.at == 0 && strings.HasPrefix(r.text, "[") { // bounds that do not begin at 1
 		r.at = strings.IndexByte(r.text, '=') + 1
 	}
-	if r.peek() != '{' {
+	if r.peek() != '{' || r.depth == maxDimensions {
 		return nil, false
 	}
+	r.depth++
+	defer func() { r.depth-- }()
 	r.at++
 	out = append(out, '[')
 	for first := true; r.peek() != '}'; first = false {

@@ -37,14 +37,26 @@ func (d *database) begin(ctx context.Context) (*connection, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err = simple(ctx, c, d.opening()); err == nil {
+		if err = d.open(ctx, c); err == nil {
 			return c, nil
 		}
-		d.pool.drop(ctx, c)
 		if !reused || ctx.Err() != nil {
 			return nil, d.pool.unconnected(ctx, err)
 		}
 	}
+}
+
+// open opens the transaction on a connection, which is dropped where that cannot be done.
+func (d *database) open(ctx context.Context, c *connection) (err error) {
+	isOpen := false
+	defer func() {
+		if !isOpen {
+			d.pool.drop(ctx, c)
+		}
+	}()
+	err = simple(ctx, c, d.opening())
+	isOpen = err == nil
+	return err
 }
 
 // opening begins a transaction in which a statement's result does not depend on how the server is configured.
@@ -54,7 +66,7 @@ func (d *database) opening() string {
 		mode = "READ WRITE"
 	}
 	return "BEGIN " + mode + "; SET LOCAL statement_timeout = " + strconv.FormatInt(d.timeout.Milliseconds(), 10) +
-		"; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL TimeZone = 'UTC'"
+		"; SET LOCAL client_min_messages = 'error'; SET LOCAL DateStyle = 'ISO'; SET LOCAL IntervalStyle = 'iso_8601'; SET LOCAL TimeZone = 'UTC'"
 }
 
 // finish ends the transaction and gives the connection back.
@@ -70,10 +82,13 @@ func (d *database) finish(ctx context.Context, c *connection) error {
 	return nil
 }
 
-func simple(ctx context.Context, c *connection, sql string) error {
-	_, err := c.Exec(ctx, sql).ReadAll()
-	return err
-}
+// simple runs commands that return no rows. Nothing of their answers is kept.
+func simple(ctx context.Context, c *connection, sql string) error { return c.Exec(ctx, sql).Close() }
+
+var (
+	errOtherColumns   = &answerError{"a row has other columns than it described"}
+	errDescribedTwice = &answerError{"it describes the rows of one statement twice"}
+)
 
 var errRowTooLarge = errors.New("a row is larger than this tool's limit: select less of it")
 
@@ -85,6 +100,7 @@ func (d *database) execute(ctx context.Context, c *connection, types []uint32, v
 	out.SendDescribe(&pgproto3.Describe{ObjectType: 'P'})
 	out.SendExecute(&pgproto3.Execute{MaxRows: uint32(d.maxRows) + 1}) //nolint:gosec // it was validated
 	out.SendSync(&pgproto3.Sync{})
+	c.meter.rows = d.maxRows + 1
 	deadline, _ := ctx.Deadline()
 	if err := c.Conn().SetWriteDeadline(deadline); err != nil {
 		return nil, err
@@ -95,6 +111,11 @@ func (d *database) execute(ctx context.Context, c *connection, types []uint32, v
 	if err := c.Conn().SetWriteDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
+	return d.collect(ctx, c)
+}
+
+// collect reads the answer to the statement.
+func (d *database) collect(ctx context.Context, c *connection) (*rows, error) {
 	r := &rows{affected: -1}
 	var refused error
 	for {
@@ -107,8 +128,14 @@ func (d *database) execute(ctx context.Context, c *connection, types []uint32, v
 		}
 		switch m := message.(type) {
 		case *pgproto3.RowDescription:
+			if r.columns != nil {
+				return nil, errDescribedTwice
+			}
 			r.columns = columnsOf(m.Fields)
 		case *pgproto3.DataRow:
+			if len(m.Values) != len(r.columns) {
+				return nil, errOtherColumns
+			}
 			r.add(m.Values, d.maxRows, d.maxBytes)
 			if r.full && !d.config.Write { // else it is read to its end, so that it can be committed
 				r.abandoned = true

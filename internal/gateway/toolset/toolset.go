@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
@@ -26,6 +27,8 @@ import (
 type Options struct {
 	// Logger gets what is wrong with single tools; default slog.Default().
 	Logger *slog.Logger
+	// Panics tells of faults of the gateway's own; default the default logger.
+	Panics *panics.Recorder
 	// Version is the gateway's build, told to clients and to APIs; default "dev".
 	Version string
 	// Credential is sent with every HTTP request; default none.
@@ -48,6 +51,8 @@ type Options struct {
 type Definitions interface {
 	// Read returns a file's content. The error is a stable sentence that the name of the ConfigMap is put before.
 	Read(file table.ToolFile) ([]byte, error)
+	// Await returns when the file can be read, or is not waited for any longer.
+	Await(ctx context.Context, file table.ToolFile)
 	// Arrival is closed when the file can be read.
 	Arrival(file table.ToolFile) <-chan struct{}
 }
@@ -59,6 +64,7 @@ const defaultTimeout = 30 * time.Second
 type Backend struct {
 	config  table.Backend
 	log     *slog.Logger
+	panics  *panics.Recorder
 	version string
 	timeout time.Duration
 	source  source
@@ -66,7 +72,7 @@ type Backend struct {
 
 // source is what the tools are made of.
 type source interface {
-	// tools are those offered now, in order. An error is a *backend.Error.
+	// tools are those offered now, in order. An error is a *backend.Error, or panics.Err.
 	tools(ctx context.Context) ([]*tool, error)
 	// call carries out a call whose arguments fit. The error, a *backend.Error, is for what the caller cannot mend.
 	call(ctx context.Context, t *tool, args arguments) (*result, error)
@@ -105,7 +111,7 @@ func New(config table.Backend, options Options) (*Backend, error) {
 		options.HeaderBytes = defaultHeaderBytes
 	}
 	b := &Backend{
-		config: config, version: options.Version, log: options.Logger.With("backend", config.Name),
+		config: config, version: options.Version, log: options.Logger.With("backend", config.Name), panics: options.Panics,
 		timeout: time.Duration(config.TimeoutSeconds) * time.Second,
 	}
 	if b.timeout == 0 {

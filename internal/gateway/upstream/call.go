@@ -50,6 +50,11 @@ func (c *call) run(ctx context.Context, o outgoing) error {
 	if response.StatusCode < 200 || response.StatusCode > 299 {
 		return c.refused(ctx, response)
 	}
+	return c.taken(c.read(response))
+}
+
+// read reads the response to a request that the server took.
+func (c *call) read(response *http.Response) error {
 	media, err := mediaOf(response)
 	switch {
 	case err != nil:

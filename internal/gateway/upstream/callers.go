@@ -65,6 +65,13 @@ func (b *Backend) Shared(ctx context.Context, subject string) (backend.Channel, 
 
 // open opens the session for all who wait for it. A failure is theirs alone: who comes next tries again.
 func (s *shared) open(ctx context.Context) {
+	defer close(s.ready)
+	defer func() {
+		if s.err != nil {
+			s.drop()
+		}
+	}()
+	defer s.options.Panics.Catch(s.config.Name, &s.err)
 	s.channel, s.handle, s.err = s.Open(ctx, backend.Client{})
 	switch channel := s.channel.(type) {
 	case *session:
@@ -74,12 +81,9 @@ func (s *shared) open(ctx context.Context) {
 		channel.own = true
 		channel.mu.Unlock()
 	}
-	if s.err != nil {
-		s.drop()
-	} else {
+	if s.err == nil {
 		s.speakUp(ctx)
 	}
-	close(s.ready)
 }
 
 // speakUp asks for all log messages, of which each caller gets what it wants of its own calls: callers of protocol version
@@ -206,7 +210,7 @@ func (s *shared) joinFeed(ctx context.Context, channel *session) *feed {
 	s.feed = f
 	s.mu.Unlock() // background takes the backend's lock, under which others take the session's
 	s.background(func() {
-		err := channel.Listen(ctx, nil, &feedSink{feed: f, channel: channel, ctx: ctx})
+		err := s.listen(ctx, channel, &feedSink{feed: f, channel: channel, ctx: ctx})
 		if err == nil {
 			err = errHungUp
 		}
@@ -218,6 +222,12 @@ func (s *shared) joinFeed(ctx context.Context, channel *session) *feed {
 		f.hub.end(err)
 	})
 	return f
+}
+
+// listen listens at the server.
+func (s *shared) listen(ctx context.Context, channel *session, sink backend.Sink) (err error) {
+	defer s.options.Panics.Catch(s.config.Name, &err)
+	return channel.Listen(ctx, nil, sink)
 }
 
 // leaveFeed ends the feed with the last who listens.
@@ -322,9 +332,9 @@ func (b *Backend) retire(ctx context.Context, s *shared) {
 		return
 	}
 	beside := context.WithoutCancel(ctx)
-	b.tasks.Go(func() {
+	b.tasks.Go(b.contained(func() {
 		ctx, cancel := context.WithTimeout(beside, b.limits.Notice)
 		defer cancel()
 		s.end(ctx)
-	})
+	}))
 }

@@ -144,9 +144,9 @@ func (b *Backend) findOut(ctx context.Context, running chan struct{}) {
 
 // find asks for what the server speaks: server/discover first, since servers that do not know it refuse it without harm, then
 // initialize, then the stream of HTTP+SSE.
-func (b *Backend) find(ctx context.Context) (*description, error) {
+func (b *Backend) find(ctx context.Context) (found *description, err error) {
+	defer b.options.Panics.Catch(b.config.Name, &err)
 	d := &description{}
-	var err error
 	if b.config.Transport != table.TransportSSE && b.config.ProtocolVersion != wire.Version20251125 {
 		if err = b.findModern(ctx, d); isBeyondVersions(err) {
 			return nil, err

@@ -67,7 +67,8 @@ func newDialer(b *Backend) *dialer {
 	return &dialer{Backend: b, slots: make(chan struct{}, b.limits.Dials), failed: map[string]dialFailure{}}
 }
 
-func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *dialer) dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	defer d.options.Panics.Catch(d.config.Name, &err) // it runs in a goroutine of net/http's
 	select {
 	case d.slots <- struct{}{}:
 		defer func() { <-d.slots }()
@@ -79,7 +80,7 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.limits.Connect)
 	defer cancel()
-	conn, err := d.options.Dial(ctx, network, address)
+	conn, err = d.options.Dial(ctx, network, address)
 	if err != nil {
 		return nil, d.remember(address, err)
 	}
@@ -121,7 +122,8 @@ func (d *dialer) remember(address string, err error) error {
 }
 
 // dialTLS demands the certificate of the URL's host, also of a pod that is dialled by address.
-func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn, error) {
+func (d *dialer) dialTLS(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	defer d.options.Panics.Catch(d.config.Name, &err)
 	config, err := d.options.TLS()
 	if err != nil {
 		return nil, &dialError{class: classTLS, err: err}
@@ -131,7 +133,7 @@ func (d *dialer) dialTLS(ctx context.Context, network, address string) (net.Conn
 	if err != nil {
 		return nil, err
 	}
-	conn, err := certs.Handshake(ctx, plain, config, d.limits.Handshake)
+	conn, err = certs.Handshake(ctx, plain, config, d.limits.Handshake)
 	if err != nil {
 		return nil, &dialError{class: classTLS, err: err}
 	}

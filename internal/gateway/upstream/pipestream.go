@@ -18,7 +18,8 @@ import (
 var errStream = errors.New("the stream of the session ended")
 
 // read takes what the stream brings to whom it is for, until it ends.
-func (p *pipe) read(ctx context.Context, events *wire.EventReader) error {
+func (p *pipe) read(ctx context.Context, events *wire.EventReader) (err error) {
+	defer p.options.Panics.Catch(p.config.Name, &err)
 	for {
 		event, err := events.Next()
 		switch {
@@ -91,16 +92,18 @@ func (b *Backend) answerBeside(ctx context.Context, channel backend.Channel, m *
 	})
 }
 
-// unanswered is the error of a call whose response did not come.
+// unanswered is the error of a call that was delivered and whose response did not come.
 func (p *pipe) unanswered(ctx context.Context, err error) error {
 	failure, ok := errors.AsType[*backend.Error](err)
 	switch {
+	case errors.Is(err, backend.ErrSession): // another request was told that there is no session any more
+		return p.taken(err)
 	case ctx.Err() != nil:
 		return p.failure(classTimeout, true, err)
 	case errors.Is(err, errSlow):
 		return p.failure(classTooLarge, true, err)
 	case ok:
-		return failure
+		return p.taken(failure)
 	case errors.Is(err, errStream):
 		return p.failure(classServerError, true, err)
 	}

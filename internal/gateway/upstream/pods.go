@@ -7,9 +7,12 @@ import (
 	"math"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 )
 
 const (
@@ -28,6 +31,7 @@ const (
 type pods struct {
 	host, port string
 	resolver   Resolver
+	panics     *panics.Recorder
 
 	mu       sync.Mutex
 	asked    time.Time
@@ -72,7 +76,7 @@ func (p *pods) refresh(ctx context.Context) error {
 func (p *pods) ask(ctx context.Context, done chan struct{}) {
 	ctx, cancel := context.WithTimeout(ctx, podLookup)
 	defer cancel()
-	found, err := p.resolver.LookupNetIP(ctx, "ip", p.host)
+	found, err := p.lookUp(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer close(done)
@@ -104,6 +108,11 @@ func (p *pods) ask(ctx context.Context, done chan struct{}) {
 			delete(p.avoided, address)
 		}
 	}
+}
+
+func (p *pods) lookUp(ctx context.Context) (found []netip.Addr, err error) {
+	defer p.panics.Catch("", &err)
+	return p.resolver.LookupNetIP(ctx, "ip", p.host)
 }
 
 // pick chooses the pod for a new session: one that has the fewest, as far as this gateway knows, and did not fail just now.

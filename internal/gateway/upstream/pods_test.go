@@ -143,7 +143,7 @@ func TestAnAddressThatIsNoPodGetsNothing(t *testing.T) {
 	f.dns = f.dns[:1]
 	f.mu.Unlock()
 	b := f.open(t)
-	channel, err := b.Resume(backend.Handle{Address: "10.0.0.9:8080", Session: "s", Version: "2025-11-25"})
+	channel, err := b.Resume(backend.Handle{Address: "10.0.0.9:8080", Session: "s", Version: "2025-11-25", Server: b.place})
 	if err != nil {
 		t.Fatal(err)
 	}

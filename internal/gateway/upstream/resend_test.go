@@ -154,7 +154,7 @@ func TestAHoldEndsInTheClassOfTheDial(t *testing.T) {
 			if failure := classOf(t, err); failure.Class != class || failure.Sent || errors.Is(err, backend.ErrSession) {
 				t.Errorf("%v (%+v)", err, failure)
 			}
-			if took := time.Since(began); took < 50*time.Millisecond || took > 2*time.Second {
+			if took := time.Since(began); took < 50*time.Millisecond || took > 8*time.Second { // by default it would be ten seconds
 				t.Errorf("it was held for %s", took)
 			}
 		})

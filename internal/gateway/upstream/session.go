@@ -81,12 +81,13 @@ func (b *Backend) openSession(ctx context.Context, client backend.Client) (*sess
 }
 
 // initialize shakes hands with one of the pods, or with the server.
-func (b *Backend) initialize(ctx context.Context, client backend.Client) (*session, error) {
+func (b *Backend) initialize(ctx context.Context, client backend.Client) (opened *session, err error) {
+	defer b.options.Panics.Catch(b.config.Name, &err)
 	ctx, cancel := context.WithTimeout(ctx, b.limits.Open+b.options.Hold)
 	defer cancel()
 	var s *session
 	var g greeting
-	err := b.onPod(ctx, func(address string, hold bool) (err error) {
+	err = b.onPod(ctx, func(address string, hold bool) (err error) {
 		s = &session{Backend: b, to: b.targetAt(address)}
 		g, err = b.greet(ctx, &s.to, client, hold)
 		return err
@@ -247,7 +248,7 @@ func (b *Backend) Resume(h backend.Handle) (backend.Channel, error) {
 	if isPipe(h) {
 		return b.resumePipe(h)
 	}
-	if !slices.Contains(legacyVersions, h.Version) || !validSession(h.Session) || h.Address != "" && b.pods == nil {
+	if h.Server != b.place || !slices.Contains(legacyVersions, h.Version) || !validSession(h.Session) || h.Address != "" && b.pods == nil {
 		return nil, b.lostSession(0, "the handle is none of this backend's")
 	}
 	s := &session{Backend: b, to: b.targetAt(h.Address)}
@@ -256,7 +257,7 @@ func (b *Backend) Resume(h backend.Handle) (backend.Channel, error) {
 }
 
 func (s *session) handle() backend.Handle {
-	return backend.Handle{Address: s.to.address, Session: s.to.session, Version: s.to.version}
+	return backend.Handle{Address: s.to.address, Session: s.to.session, Version: s.to.version, Server: s.place}
 }
 
 // Era is backend.Legacy.

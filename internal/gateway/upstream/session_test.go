@@ -293,16 +293,38 @@ func TestTheClientIsIntroducedToTheServer(t *testing.T) {
 func TestAHandleThatIsForeignIsRefused(t *testing.T) {
 	b := open(t, serve(t, newScript()).URL)
 	for name, h := range map[string]backend.Handle{
-		"no version":     {Session: "s"},
-		"unknown":        {Session: "s", Version: "1999-01-01"},
-		"modern":         {Session: "s", Version: "2026-07-28"},
-		"an address":     {Session: "s", Version: "2025-11-25", Address: "10.0.0.1:80"},
-		"a line feed":    {Session: "s\r\nX: y", Version: "2025-11-25"},
+		"no version":     {Session: "s", Server: b.place},
+		"unknown":        {Session: "s", Version: "1999-01-01", Server: b.place},
+		"modern":         {Session: "s", Version: "2026-07-28", Server: b.place},
+		"an address":     {Session: "s", Version: "2025-11-25", Address: "10.0.0.1:80", Server: b.place},
+		"a line feed":    {Session: "s\r\nX: y", Version: "2025-11-25", Server: b.place},
+		"of elsewhere":   {Session: "s", Version: "2025-11-25", Server: "elsewher"},
+		"of nowhere":     {Session: "s", Version: "2025-11-25"},
 		"another's pipe": {Session: "sse:ABC", Version: "2024-11-05"},
 	} {
 		if _, err := b.Resume(h); !errors.Is(err, backend.ErrSession) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+	right := backend.Handle{Session: "s", Version: "2025-11-25", Server: b.place}
+	if _, err := b.Resume(right); err != nil {
+		t.Errorf("its own: %v", err)
+	}
+}
+
+// TestASessionIsNotShownToAnotherServer has a table give the backend another address.
+func TestASessionIsNotShownToAnotherServer(t *testing.T) {
+	first := serve(t, newScript())
+	_, handle := openSession(t, open(t, first.URL))
+	if _, err := open(t, first.URL).Resume(handle); err != nil {
+		t.Errorf("after a restart of the gateway: %v", err)
+	}
+	if _, err := open(t, serve(t, newScript()).URL).Resume(handle); !errors.Is(err, backend.ErrSession) {
+		t.Errorf("at another URL: %v", err)
+	}
+	hosted := open(t, first.URL, func(c *table.Backend, _ *Options) { c.HostHeader = "another.example" })
+	if _, err := hosted.Resume(handle); !errors.Is(err, backend.ErrSession) {
+		t.Errorf("at another virtual host: %v", err)
 	}
 }
 

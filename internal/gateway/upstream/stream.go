@@ -118,9 +118,7 @@ func (c *call) resume(after string, retry time.Duration) error {
 	}
 	o := c.get(c.to, after)
 	if err := c.send(&o); err != nil {
-		failure := c.broken(err, true)
-		failure.Sent = true // not this, but the request whose response was waited for
-		return failure
+		return err // taken says what it means for the request whose response was waited for
 	}
 	status := c.response.StatusCode
 	if kind, err := mediaOf(c.response); status != http.StatusOK || err != nil || kind != mediaStream {

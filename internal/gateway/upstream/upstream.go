@@ -8,7 +8,9 @@ package upstream
 
 import (
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
@@ -42,6 +45,8 @@ type Resolver interface {
 type Options struct {
 	// Logger gets changes of what the server speaks; default slog.Default().
 	Logger *slog.Logger
+	// Panics tells of faults of the gateway's own; default the default logger.
+	Panics *panics.Recorder
 	// Version is the gateway's build, told to servers; default "dev".
 	Version string
 	// Credential is sent with every request; default none.
@@ -68,6 +73,7 @@ type Backend struct {
 
 	url       *url.URL
 	host      string // the Host header
+	place     string // for handles
 	transport *http.Transport
 	dials     *dialer
 	pods      *pods // nil without PodsHost
@@ -109,6 +115,7 @@ func New(config table.Backend, options Options) (*Backend, error) {
 	if config.HostHeader != "" {
 		b.host = config.HostHeader
 	}
+	b.place = placeOf(u, b.host)
 	// A tool that may take longer than that may also be silent for longer.
 	b.limits.StreamIdle = max(b.limits.StreamIdle, time.Duration(config.TimeoutSeconds)*time.Second)
 	b.ctx, b.cancel = context.WithCancelCause(context.Background())
@@ -116,8 +123,15 @@ func New(config table.Backend, options Options) (*Backend, error) {
 	b.transport = b.newTransport()
 	if config.PodsHost != "" {
 		b.pods = newPods(config.PodsHost, portOf(u), options.Resolver)
+		b.pods.panics = options.Panics
 	}
 	return b, nil
+}
+
+// placeOf tells by a short hash which server a session is at.
+func placeOf(u *url.URL, host string) string {
+	sum := sha256.Sum256([]byte(u.String() + "\n" + host))
+	return base64.RawURLEncoding.EncodeToString(sum[:6])
 }
 
 // withDefaults fills in what was left out.
@@ -179,7 +193,7 @@ func (b *Backend) Close(ctx context.Context) error {
 
 	var ends sync.WaitGroup
 	for _, s := range own {
-		ends.Go(func() { s.end(ctx) })
+		ends.Go(b.contained(func() { s.end(ctx) }))
 	}
 	done := make(chan struct{})
 	go func() {
@@ -203,7 +217,15 @@ func (b *Backend) background(task func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed {
-		b.tasks.Go(task)
+		b.tasks.Go(b.contained(task))
+	}
+}
+
+// contained keeps what the server sent from being the end of more than the task.
+func (b *Backend) contained(task func()) func() {
+	return func() {
+		defer b.options.Panics.Catch(b.config.Name, nil)
+		task()
 	}
 }
 

@@ -197,7 +197,7 @@ func BenchmarkSessions(b *testing.B) {
 // BenchmarkChurn measures what is left of sessions that have ended: a mark, until it has been there for as long as a session may
 // be idle.
 func BenchmarkChurn(b *testing.B) {
-	const sessions, idle, slack = 20_000, 15 * time.Second, 4096
+	const sessions, idle, slack = 60_000, 15 * time.Second, 4096
 	g := serveMany(b, 1, "--session-idle", idle.String())
 	pid := g.Process.Process.Pid
 	for b.Loop() {

@@ -19,6 +19,9 @@ type EffectiveToolApplyConfiguration struct {
 	SourceGeneration *int64 `json:"sourceGeneration,omitempty"`
 	// verdict is Served, Denied, Conflict, Missing, Invalid, Unavailable or Pending.
 	Verdict *apiv1alpha1.ToolVerdict `json:"verdict,omitempty"`
+	// digest is the SHA-256 of the tool's definition as the gateways have it, as in status.tools of an MCPServer; absent while it is not
+	// known, and where gateways have different ones.
+	Digest *string `json:"digest,omitempty"`
 	// reason says why it is not served.
 	Reason *string `json:"reason,omitempty"`
 }
@@ -58,6 +61,14 @@ func (b *EffectiveToolApplyConfiguration) WithSourceGeneration(value int64) *Eff
 // If called multiple times, the Verdict field is set to the value of the last call.
 func (b *EffectiveToolApplyConfiguration) WithVerdict(value apiv1alpha1.ToolVerdict) *EffectiveToolApplyConfiguration {
 	b.Verdict = &value
+	return b
+}
+
+// WithDigest sets the Digest field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Digest field is set to the value of the last call.
+func (b *EffectiveToolApplyConfiguration) WithDigest(value string) *EffectiveToolApplyConfiguration {
+	b.Digest = &value
 	return b
 }
 

@@ -19,7 +19,8 @@ type MCPServerApplyConfiguration struct {
 	*v1.ObjectMetaApplyConfiguration `json:"metadata,omitempty"`
 	// spec is what is asked for.
 	Spec *MCPServerSpecApplyConfiguration `json:"spec,omitempty"`
-	// status is what was observed.
+	// status is what was observed. Before anything was, its observedGeneration is -1: tools that wait for an object by it, such as those that
+	// follow kstatus, then wait.
 	Status *MCPServerStatusApplyConfiguration `json:"status,omitempty"`
 }
 

@@ -1,6 +1,7 @@
 package observer
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/probe"
@@ -20,6 +22,9 @@ const (
 
 	// maxStatus bounds an answer, in bytes.
 	maxStatus = 4 << 20
+
+	// maxTools is how many tools of one gateway are kept, all backends together: an agent is small, and what its servers offer may not be.
+	maxTools = 2048
 )
 
 // fetch asks one gateway. Errors are stable sentences in our own words: a pod's bytes do not reach a status through them.
@@ -59,11 +64,44 @@ func (o *Observer) fetch(ctx context.Context, pod probe.Pod, token string) (*tab
 	return status, nil
 }
 
-// strip drops what changes all the time and is never told.
+// strip drops what changes all the time, what is never told, and what is too much to be.
 func strip(status *table.Status) {
+	tools := 0
 	for i := range status.Backends {
-		status.Backends[i].Since, status.Backends[i].Child = time.Time{}, nil
+		b := &status.Backends[i]
+		tools += len(b.Tools)
+		*b = table.BackendStatus{Name: b.Name, State: b.State, ErrorClass: b.ErrorClass, ErrorDetail: b.ErrorDetail, Tools: b.Tools, Truncated: b.Truncated}
 	}
+	texts := map[string]string{} // few, each of many tools
+	once := func(text string) string {
+		if known, ok := texts[text]; ok {
+			return known
+		}
+		texts[text] = text
+		return text
+	}
+	for i := range status.Backends {
+		b := &status.Backends[i]
+		if tools > maxTools {
+			b.Tools = mostTelling(b.Tools, max(1, maxTools/len(status.Backends)))
+		}
+		for j := range b.Tools {
+			t := &b.Tools[j]
+			*t = table.ToolStatus{Name: t.Name, Digest: t.Digest, Verdict: table.ToolVerdict(once(string(t.Verdict))), Reason: once(t.Reason)}
+		}
+	}
+}
+
+// mostTelling cuts a list: what is wrong stays, then what is served, then what is held back.
+func mostTelling(tools []table.ToolStatus, limit int) []table.ToolStatus {
+	if len(tools) <= limit {
+		return tools
+	}
+	rank := func(verdict table.ToolVerdict) int {
+		return slices.Index([]table.ToolVerdict{table.ToolServed, table.ToolDenied}, verdict)
+	}
+	slices.SortStableFunc(tools, func(a, b table.ToolStatus) int { return cmp.Compare(rank(a.Verdict), rank(b.Verdict)) })
+	return slices.Clone(tools[:limit])
 }
 
 func same(a, b *table.Status) bool {

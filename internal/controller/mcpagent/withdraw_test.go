@@ -1,0 +1,112 @@
+package mcpagent
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/cluster"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/table"
+)
+
+// TestAGrantIsWithdrawnThoughSomethingIsMissing: that holds up the own workload alone; neither a withdrawal nor a policy waits for it.
+func TestAGrantIsWithdrawnThoughSomethingIsMissing(t *testing.T) {
+	t.Parallel()
+	r, _ := makeReconciler(t, makeServer())
+	agent := makeAgent(withRuntime(fromSettings("level", false)), func(agent *mcpv1alpha1.MCPAgent) {
+		agent.Status.TableRevision = "before"
+		agent.Status.Conditions = []metav1.Condition{older(applied)}
+	})
+	s := makeScope(t, r, agent)
+	result := reconcile.Run(t.Context(), s, s.agent, phases, reconcile.Options{})
+	if result.Failed != PhaseReferences || s.agent.Status.TableRevision == "before" || !s.gatewayApplied || s.applied {
+		t.Errorf("phase %q was not done, the table is %q, the gateway was applied: %t", result.Failed, s.agent.Status.TableRevision, s.gatewayApplied)
+	}
+	if got := s.current("Accepted"); got.Status != metav1.ConditionFalse {
+		t.Errorf("Accepted %+v", got)
+	}
+	if diff := cmp.Diff(older(applied), withoutTime(s.current("Applied"))); diff != "" {
+		t.Errorf("Applied, of which the own workload is not (-want +got)\n%s", diff)
+	}
+}
+
+// pass is one pass over an agent: the condition Accepted after it, and the table that its ConfigMap was asked to hold.
+func pass(t *testing.T, r *Reconciler, agent *mcpv1alpha1.MCPAgent, facts cluster.Facts) (metav1.Condition, *table.Table) {
+	t.Helper()
+	s := newScope(r, agent, facts)
+	if err := s.gather(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reconcile.Run(t.Context(), s, s.agent, phases, reconcile.Options{})
+	agent.Status = s.agent.Status
+	if s.route.Table == nil || s.route.Table.Revision != agent.Status.TableRevision {
+		t.Fatalf("the table %v was not written: that is %q", s.route.Table, agent.Status.TableRevision)
+	}
+	return s.current("Accepted"), s.route.Table
+}
+
+func TestWhatIsDeletedIsWithdrawnThoughTheAgentIsRefused(t *testing.T) {
+	t.Parallel()
+	refuse := func(agent *mcpv1alpha1.MCPAgent) {
+		agent.Spec.Auth.Audiences = []string{"https://kubernetes.default.svc"}
+	}
+	for name, tt := range map[string]struct {
+		change   func(*mcpv1alpha1.MCPAgent)
+		facts    cluster.Facts
+		accepted metav1.ConditionStatus
+	}{
+		"nothing is wrong":   {change: func(*mcpv1alpha1.MCPAgent) {}, facts: known, accepted: "True"},
+		"an edit is refused": {change: refuse, facts: known, accepted: "False"},
+		"the operator was restarted and knows no keys": {
+			change: func(*mcpv1alpha1.MCPAgent) {}, facts: cluster.Facts{Asked: true, APIServer: known.APIServer}, accepted: "True",
+		},
+		"both": {change: refuse, facts: cluster.Facts{Asked: true, APIServer: known.APIServer}, accepted: "False"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			second := makeServer()
+			second.Name, second.UID = "files", "uid-files"
+			r, _ := makeReconciler(t, makeServer(), second)
+			agent := makeAgent(func(agent *mcpv1alpha1.MCPAgent) {
+				agent.Spec.Servers = append(agent.Spec.Servers, mcpv1alpha1.AgentServer{ObjectName: mcpv1alpha1.ObjectName{Name: "files"}})
+				agent.Spec.Auth = mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthTokens, ServiceAccounts: []mcpv1alpha1.ObjectName{{Name: "caller"}}}
+			})
+			_, before := pass(t, r, agent, known)
+			if len(before.Backends) != 2 {
+				t.Fatalf("%d backends", len(before.Backends))
+			}
+			tt.change(agent)
+			if accepted, same := pass(t, r, agent, tt.facts); same.Revision != before.Revision || accepted.Status != tt.accepted {
+				t.Errorf("nothing is withdrawn: table %s, want %s; Accepted %+v", same.Revision, before.Revision, accepted)
+			}
+			if err := r.Client.Delete(t.Context(), makeServer()); err != nil {
+				t.Fatal(err)
+			}
+			_, after := pass(t, r, agent, tt.facts)
+			if len(after.Backends) != 1 || after.Backends[0].Name != "server-files" {
+				t.Errorf("backends %v", after.Backends)
+			}
+			if diff := cmp.Diff(before.Auth, after.Auth); diff != "" {
+				t.Errorf("who may call (-before +after)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestATableWhoseRevisionDidNotReachTheStatusIsKnownAgain(t *testing.T) {
+	t.Parallel()
+	r, _ := makeReconciler(t, makeServer())
+	agent := makeAgent()
+	_, table := pass(t, r, agent, known)
+	agent.Status.TableRevision = "the one before"
+	for name, want := range map[string]bool{table.Revision: true, "another": false} {
+		s := makeScope(t, r, agent)
+		r.remember(s.key(), func(m *memory) { m.revision = name })
+		if got, err := s.written(t.Context()); err != nil || (got != nil) != want {
+			t.Errorf("table %v, want one: %t; error %v", got, want, err)
+		}
+	}
+}

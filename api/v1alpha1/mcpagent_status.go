@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // MCPAgentStatus is what was observed of an MCPAgent.
 type MCPAgentStatus struct {
-	// observedGeneration is the generation that was last reconciled.
+	// observedGeneration is the generation that was last reconciled; -1 before the first time.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
@@ -25,7 +25,7 @@ type MCPAgentStatus struct {
 	// +kubebuilder:validation:MaxItems=512
 	EffectiveTools []EffectiveTool `json:"effectiveTools,omitempty"`
 
-	// toolCount is how many tools are served.
+	// toolCount is how many tools are served, those that effectiveTools has no room for included.
 	// +optional
 	ToolCount *int32 `json:"toolCount,omitempty"`
 

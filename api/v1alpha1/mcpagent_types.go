@@ -31,7 +31,7 @@ type MCPAgent struct {
 	// status is what was observed. Before anything was, its observedGeneration is -1: tools that wait for an object by it, such as those that
 	// follow kstatus, then wait.
 	// +optional
-	// +kubebuilder:default={"observedGeneration":-1}
+	// +default={"observedGeneration":-1}
 	Status MCPAgentStatus `json:"status,omitzero"`
 }
 

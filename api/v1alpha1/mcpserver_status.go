@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // MCPServerStatus is what was observed of an MCPServer.
 type MCPServerStatus struct {
-	// observedGeneration is the generation that was last reconciled.
+	// observedGeneration is the generation that was last reconciled; -1 before the first time.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

@@ -38,7 +38,7 @@ type MCPServer struct {
 	// status is what was observed. Before anything was, its observedGeneration is -1: tools that wait for an object by it, such as those that
 	// follow kstatus, then wait.
 	// +optional
-	// +kubebuilder:default={"observedGeneration":-1}
+	// +default={"observedGeneration":-1}
 	Status MCPServerStatus `json:"status,omitzero"`
 }
 

@@ -4,7 +4,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 // MCPToolStatus is what was observed of an MCPTool.
 type MCPToolStatus struct {
-	// observedGeneration is the generation that was last reconciled.
+	// observedGeneration is the generation that was last reconciled; -1 before the first time.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 

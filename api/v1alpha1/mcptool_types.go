@@ -34,7 +34,7 @@ type MCPTool struct {
 	// status is what was observed. Before anything was, its observedGeneration is -1: tools that wait for an object by it, such as those that
 	// follow kstatus, then wait.
 	// +optional
-	// +kubebuilder:default={"observedGeneration":-1}
+	// +default={"observedGeneration":-1}
 	Status MCPToolStatus `json:"status,omitzero"`
 }
 

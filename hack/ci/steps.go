@@ -29,14 +29,14 @@ var verifySteps = []step{
 // testSteps are those of `make test`, the quick ones first.
 var testSteps = []step{
 	{target: "test-unit", what: "unit tests with the race detector", budget: 3 * time.Minute},
-	{target: "test-gateway", what: "the gateway between real clients and servers", budget: 90 * time.Second},
-	{target: "conformance", what: "the official MCP suites, through the gateway", budget: 90 * time.Second, needs: []need{linux, installedNPM}},
+	{target: "test-gateway", what: "the gateway between real clients and servers", budget: 150 * time.Second},
+	{target: "conformance", what: "the official MCP suites, through the gateway", budget: 60 * time.Second, needs: []need{linux, installedNPM}},
 	{target: "cluster-build", what: "the local cluster's binaries", budget: 9 * time.Minute, needs: []need{linux, root}},
-	{target: "test-cel", what: "schema rules on a real API server", budget: 90 * time.Second, needs: []need{apiServer}},
-	{target: "test-envtest", what: "controllers on a real API server", budget: 225 * time.Second, needs: []need{apiServer}},
-	{target: "test-envtest-oldest", what: "both, as the oldest supported Kubernetes", budget: 225 * time.Second, needs: []need{apiServer}},
+	{target: "test-cel", what: "schema rules on a real API server", budget: 60 * time.Second, needs: []need{apiServer}},
+	{target: "test-envtest", what: "controllers on a real API server", budget: 240 * time.Second, needs: []need{apiServer}},
+	{target: "test-envtest-oldest", what: "both, as the oldest supported Kubernetes", budget: 240 * time.Second, needs: []need{apiServer}},
 	{
-		target: "images", what: "images of the operator and of real MCP servers", budget: 150 * time.Second,
+		target: "images", what: "images of the operator and of real MCP servers", budget: 120 * time.Second,
 		needs: []need{linux, root, npm}, after: []string{"cluster-build"},
 	},
 	{

@@ -47,9 +47,12 @@ type Agent struct {
 	RuntimePolicy         *networkingv1.NetworkPolicy
 	RuntimeDeployment     *appsv1.Deployment
 
-	// Unwanted are, by kind and name, the children that the agent has had, maybe, and asks for no more. They go before Deployments are
-	// applied: an autoscaler that is left would insist on its number of replicas.
+	// Unwanted are, by kind and name, the children that the agent has had, maybe, and asks for no more, and that do what is not asked for
+	// while they are there. They go before Deployments are applied: an autoscaler that is left would insist on its number of replicas, a
+	// workload or a policy would keep its access.
 	Unwanted []Object
+	// Spare are likewise those that harm nobody while they are there.
+	Spare []Object
 	// Outlived are likewise the children that protect the pods of the agent's own workload. They go when the last of these pods is gone.
 	Outlived []Object
 }
@@ -75,7 +78,7 @@ func ForAgent(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) Agent {
 		children.RuntimePolicy = runtimePolicy(agent, env)
 		children.RuntimeDeployment = runtimeDeployment(agent, env)
 	}
-	children.Unwanted, children.Outlived = unwanted(agent, children)
+	children.Unwanted, children.Spare, children.Outlived = unwanted(agent, children)
 	return children
 }
 
@@ -117,7 +120,7 @@ func (a Agent) Objects() []Object {
 }
 
 // unwanted names what a child of this agent may be and is not. A workload that only waits for the address of its Service is none of it.
-func unwanted(agent *mcpv1alpha1.MCPAgent, children Agent) (list, outlived []Object) {
+func unwanted(agent *mcpv1alpha1.MCPAgent, children Agent) (list, spare, outlived []Object) {
 	meta := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Name: name, Namespace: agent.Namespace} }
 	gateway, own := GatewayName(agent.Name), RuntimeName(agent.Name)
 	for _, target := range []string{gateway, own} {
@@ -126,7 +129,7 @@ func unwanted(agent *mcpv1alpha1.MCPAgent, children Agent) (list, outlived []Obj
 		}
 	}
 	if children.DisruptionBudget == nil {
-		list = append(list, &policyv1.PodDisruptionBudget{ObjectMeta: meta(gateway)})
+		spare = append(spare, &policyv1.PodDisruptionBudget{ObjectMeta: meta(gateway)})
 	}
 	if children.ServersPolicy == nil {
 		list = append(list, &networkingv1.NetworkPolicy{ObjectMeta: meta(ServersPolicyName(agent.Name))})
@@ -135,7 +138,7 @@ func unwanted(agent *mcpv1alpha1.MCPAgent, children Agent) (list, outlived []Obj
 		list = append(list, &appsv1.Deployment{ObjectMeta: meta(own)})
 		outlived = []Object{&networkingv1.NetworkPolicy{ObjectMeta: meta(own)}, &corev1.ServiceAccount{ObjectMeta: meta(own)}}
 	}
-	return list, outlived
+	return list, spare, outlived
 }
 
 func agentMeta(agent *mcpv1alpha1.MCPAgent, name, component string) metav1.ObjectMeta {

@@ -102,8 +102,8 @@ func gatewayTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.P
 	}
 }
 
-// gatewayGraceSeconds is what --drain-delay and --drain-timeout add up to, and 10 s to end sessions at backends: a call of 30 s that runs
-// when a rollout begins is answered.
+// gatewayGraceSeconds is what --drain-delay and --drain-timeout add up to, 10 s to end sessions at backends, and 2 s to spare: a call of
+// 30 s that runs when a rollout begins is answered.
 const gatewayGraceSeconds = int64(45)
 
 // gatewayEnv has the garbage collector work harder near the limit rather than let the kernel end the process: what a gateway holds at

@@ -85,6 +85,7 @@ func agentDocuments(t *testing.T, children Agent) string {
 		}
 	}
 	name("unwanted", children.Unwanted)
+	name("unwanted, and spare", children.Spare)
 	name("unwanted once its pods are gone", children.Outlived)
 	return documents(t, list...) + unwanted.String()
 }

@@ -246,7 +246,7 @@ func TestEveryChildIsAskedForOrUnwanted(t *testing.T) {
 	id := func(obj Object) string { return reflect.TypeOf(obj).String() + " " + obj.GetName() }
 	all := func(children Agent) []string {
 		var list []string
-		for _, objects := range [][]Object{children.Objects(), children.Unwanted, children.Outlived} {
+		for _, objects := range [][]Object{children.Objects(), children.Unwanted, children.Spare, children.Outlived} {
 			for _, obj := range objects {
 				list = append(list, id(obj))
 			}

@@ -1,4 +1,4 @@
-// Package fair has a queue in which namespaces come in turn, so that no tenant holds up what another one waits for.
+// Package fair has queues, with workers or without, and a gate, at which namespaces come in turn, so that no tenant holds up what another one waits for.
 package fair
 
 import "slices"

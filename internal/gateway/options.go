@@ -267,6 +267,9 @@ func (o *Options) validate() []error {
 			problems = append(problems, fmt.Errorf("--%s must be at least 1", count.flag))
 		}
 	}
+	if l.Body > l.Bodies || l.Bodies > l.TotalBodies {
+		problems = append(problems, errors.New("--max-body-bytes must be at most --max-bodies-bytes, and that at most --max-total-bodies-bytes"))
+	}
 	for _, span := range []struct {
 		flag  string
 		value time.Duration

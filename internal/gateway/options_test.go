@@ -20,6 +20,8 @@ func TestAWrongCommandLineIsRefusedWithTheFlagThatIsWrong(t *testing.T) {
 		{append(serving, "--tls-cert", "c.pem"), "--tls-key"},
 		{append(serving, "--configmap", "name"), "--configmap"},
 		{append(serving, "--max-calls", "0"), "--max-calls"},
+		{append(serving, "--max-body-bytes", "20000000"), "--max-bodies-bytes"},
+		{append(serving, "--max-bodies-bytes", "100000000"), "--max-total-bodies-bytes"},
 		{append(serving, "--max-tools", "0"), "--max-tools"},
 		{append(serving, "--max-response-header-bytes", "0"), "--max-response-header-bytes"},
 		{append(serving, "--configmap", "a.b/name"), "--configmap"},

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/tls"
@@ -17,6 +16,7 @@ import (
 
 	"golang.org/x/net/netutil"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
@@ -28,7 +28,7 @@ import (
 
 // Run serves until ctx ends, then drains.
 func Run(ctx context.Context, o Options) error {
-	logger := slog.New(slog.NewJSONHandler(os.Stderr, &slog.HandlerOptions{Level: o.LogLevel}))
+	logger := newLogger(os.Stderr, o.LogLevel)
 	// What net/http logs of connections to backends by the standard logger quotes what they sent.
 	log.SetFlags(0)
 	log.SetOutput(serverLog{logger})
@@ -166,11 +166,11 @@ type serverLog struct{ logger *slog.Logger }
 const maxServerLine = 256
 
 func (l serverLog) Write(line []byte) (int, error) {
-	level, text := slog.LevelError, line
-	if !bytes.HasPrefix(line, []byte("http: panic serving ")) {
-		level, text = slog.LevelDebug, line[:min(len(line), maxServerLine)]
+	level, text := slog.LevelError, strings.TrimSpace(string(line))
+	if !strings.HasPrefix(text, "http: panic serving ") {
+		level, text = slog.LevelDebug, backend.Line(text, maxServerLine)
 	}
-	l.logger.Log(context.Background(), level, strings.TrimSpace(string(text)))
+	l.logger.Log(context.Background(), level, text)
 	return len(line), nil
 }
 
@@ -269,6 +269,8 @@ func (g *gateway) unready() string {
 		return "shutting down"
 	case g.options.Stdio != nil && !current.Backends[0].Answered():
 		return "the server has not answered yet: " + cmp.Or(current.Backends[0].Status().ErrorClass, "it is starting")
+	case !g.front.IsSettled():
+		return "the backends have not been asked yet"
 	}
 	return ""
 }

@@ -37,6 +37,9 @@ type tables struct {
 	closed bool
 	// stops ends the watch of each backend.
 	stops map[*front.Backend]context.CancelFunc
+	// leaving are the ends of backends that are gone; over, once there was a table, is closed when they have no time left.
+	leaving sync.WaitGroup
+	over    chan struct{}
 	// restarts is how many restarts of children were counted, by backend.
 	restarts map[string]int
 }
@@ -183,6 +186,7 @@ func (g *gateway) build(ctx context.Context, t *table.Table, before *front.State
 			return nil, fmt.Errorf("backend %q: %w", config.Name, err)
 		}
 		b := front.NewBackend(config, server)
+		b.Hold = g.options.Hold
 		made = append(made, b)
 		state.Backends = append(state.Backends, b)
 	}
@@ -249,7 +253,7 @@ func childEnvironment(environment []string) []string {
 func (g *gateway) watch(ctx context.Context, next, before *front.State) {
 	t := &g.tables
 	if t.stops == nil {
-		t.stops = map[*front.Backend]context.CancelFunc{}
+		t.stops, t.over = map[*front.Backend]context.CancelFunc{}, make(chan struct{})
 	}
 	wanted, servers := map[*front.Backend]bool{}, map[backend.Backend]bool{}
 	for _, b := range next.Backends {
@@ -268,9 +272,32 @@ func (g *gateway) watch(ctx context.Context, next, before *front.State) {
 			t.stops[b]()
 			delete(t.stops, b)
 			if !servers[b.Server] {
-				go g.giveUp(ctx, b)
+				t.leaving.Go(func() {
+					g.letEnd(b)
+					g.giveUp(ctx, b)
+				})
 			}
 		}
+	}
+}
+
+// moment is how long a request may take from the table that it goes by to the backend that it is sent to.
+const moment = 100 * time.Millisecond
+
+// letEnd waits for the calls that are under way at a backend: where it has moved, they end at its old place. The front ends those of which
+// something was withdrawn.
+func (g *gateway) letEnd(b *front.Backend) {
+	patience := max(g.options.Limits.Call, time.Duration(b.Config.TimeoutSeconds)*time.Second, time.Minute)
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	select {
+	case <-time.After(moment):
+	case <-g.tables.over:
+	}
+	select {
+	case <-b.Quiet():
+	case <-deadline.C:
+	case <-g.tables.over:
 	}
 }
 
@@ -287,7 +314,11 @@ func (g *gateway) giveUp(ctx context.Context, b *front.Backend) {
 func (t *tables) close(ctx context.Context) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.over != nil && !t.closed {
+		close(t.over)
+	}
 	t.closed = true
+	defer t.leaving.Wait()
 	state := t.current.Load()
 	if state == nil {
 		return

@@ -200,9 +200,11 @@ func (p *prober) callStream(ctx context.Context, x exchange) (reply, error) {
 	x.id, x.target = 0, p.stream.post // the answer is not in the body
 	var posted reply
 	var postErr error
+	var panicked any
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
+		defer func() { panicked = recover() }() // it is the caller's, who may be prepared
 		posted, postErr = p.send(ctx, x)
 		if postErr != nil || posted.status >= http.StatusMultipleChoices {
 			p.stream.cancel() // no answer will come
@@ -210,6 +212,9 @@ func (p *prober) callStream(ctx context.Context, x exchange) (reply, error) {
 	}()
 	message, err := p.await(ctx, p.stream.events, id)
 	<-ended
+	if panicked != nil {
+		panic(panicked)
+	}
 	switch {
 	case postErr != nil:
 		return reply{}, postErr

@@ -106,6 +106,7 @@ func (d *document) seek(ref string) (any, error) {
 
 // object returns a value that must be an object, or a reference to one.
 func (d *document) object(value any, what string) (map[string]any, error) {
+	seen := map[string]bool{}
 	for range maxHops {
 		object, ok := value.(map[string]any)
 		if !ok {
@@ -115,14 +116,21 @@ func (d *document) object(value any, what string) (map[string]any, error) {
 		if !isRef {
 			return object, nil
 		}
+		if seen[ref] {
+			return nil, fmt.Errorf("%s refers to itself", what)
+		}
+		seen[ref] = true
 		next, err := d.at(ref)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		value = next
 	}
-	return nil, fmt.Errorf("%s refers to itself", what)
+	return nil, fmt.Errorf("%s is %w", what, errChain)
 }
+
+// errChain says that what is meant is too far away.
+var errChain = fmt.Errorf("a reference to a reference, more than %d times over: refer to it directly", maxHops)
 
 // optional is object for a value that may be absent: then it is nil.
 func (d *document) optional(value any, what string) (map[string]any, error) {

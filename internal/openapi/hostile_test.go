@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -151,4 +152,79 @@ func TestReferencesAreFollowedOnce(t *testing.T) {
 			checkServed(t, result)
 		})
 	}
+}
+
+// TestPatternsThatWouldBeLargeCostTheirOperation: few bytes of a pattern may be a megabyte once it is compiled.
+func TestPatternsThatWouldBeLargeCostTheirOperation(t *testing.T) {
+	const operations, patterns = 190, 50
+	paths := []string{"/fine: {get: {parameters: [{name: a, in: query, schema: {type: string, pattern: '^[a-z]{1,63}$'}}]}}"}
+	for i := range operations {
+		paths = append(paths, fmt.Sprintf("/p%d: {get: {parameters: [", i)+
+			numbered(fmt.Sprintf("{name: p%%[1]d, in: query, schema: {type: string, pattern: 'x%d-%%[1]d(a{1,1000}){1,1}'}}, ", i), patterns)+"]}}")
+	}
+	before := heap()
+	result, err := compile(t.Context(), []byte(makeDocument(paths...)), Options{})
+	if err != nil || len(result.Tools) != 1 || len(result.Skipped) != operations {
+		t.Fatalf("%d tools, %d left out, %v", len(result.Tools), len(result.Skipped), err)
+	}
+	const begin = "GET /p0: its schema cannot be used: at #/properties/p"
+	const end = "up to here the schema takes "
+	if told := result.Skipped[0]; !strings.HasPrefix(told, begin) || !strings.Contains(told, end) {
+		t.Errorf("it is told as %s", told)
+	}
+	if took := heap() - before; took > 16<<20 {
+		t.Errorf("%d bytes stay", took)
+	}
+	runtime.KeepAlive(result)
+}
+
+// heap is how many bytes are in use once what is not has gone.
+func heap() int {
+	var stats runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&stats)
+	return int(stats.HeapAlloc)
+}
+
+// TestLongChainsOfReferencesAreToldFromThoseThatLeadBack counts: sixteen are followed.
+func TestLongChainsOfReferencesAreToldFromThoseThatLeadBack(t *testing.T) {
+	t.Parallel()
+	document := func(length int, end string) string {
+		return makeDocument(`/a: {get: {parameters: [{$ref: "#/components/parameters/P0"}]}}`) + "components: {parameters: {" +
+			chain(length) + fmt.Sprintf("P%d: %s}}\n", length, end)
+	}
+	schemas := func(n int) string {
+		return strings.ReplaceAll(strings.Replace(document(n, "{type: string}"),
+			`[{$ref: "#/components/parameters/P0"}]`, `[{name: a, in: query, required: true, schema: {$ref: "#/components/schemas/P0"}}]`, 1),
+			"parameters/", "schemas/")
+	}
+	const long = "a reference to a reference, more than 16 times over: refer to it directly"
+	for name, tt := range map[string]struct{ document, want string }{
+		"short":          {document(14, "{name: a, in: query}"), ""},
+		"long":           {document(9000, "{name: a, in: query}"), "no tool can be made of it: GET /a: a parameter is " + long},
+		"that lead back": {document(9, `{$ref: "#/components/parameters/P5"}`), "no tool can be made of it: GET /a: a parameter refers to itself"},
+		"of schemas": {
+			strings.Replace(schemas(9000), "components: {parameters:", "components: {schemas:", 1),
+			`no tool can be made of it: GET /a: its parameter "a" (query) has a schema that cannot be used: its reference "#/components/schemas/P0" is ` + long,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := compile(t.Context(), []byte(strings.Replace(tt.document, "3.1.0", "3.0.0", 1)), Options{})
+			if got := fmt.Sprint(err); got != tt.want && (err != nil || tt.want != "") {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// chain is n members, each of which refers to the next.
+func chain(n int) string {
+	var out strings.Builder
+	for i := range n {
+		fmt.Fprintf(&out, `P%d: {$ref: "#/components/parameters/P%d"}, `, i, i+1)
+	}
+	return out.String()
 }

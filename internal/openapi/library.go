@@ -69,8 +69,12 @@ func (d *document) target(ref string) (*target, error) {
 }
 
 func (d *document) follow(first string) *target {
-	ref := first
+	ref, seen := first, map[string]bool{}
 	for range maxHops {
+		if seen[ref] {
+			return &target{err: fmt.Errorf("its reference %s leads back to itself", quote(first))}
+		}
+		seen[ref] = true
 		value, err := d.at(ref)
 		if err != nil {
 			return &target{err: err}
@@ -89,7 +93,7 @@ func (d *document) follow(first string) *target {
 		}
 		return found
 	}
-	return &target{err: fmt.Errorf("its reference %s leads back to itself", quote(ref))}
+	return &target{err: fmt.Errorf("its reference %s is %w", quote(first), errChain)}
 }
 
 func (l *library) definition(of *target) *definition {

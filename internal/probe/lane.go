@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -41,10 +42,10 @@ func laneOf(s *streak) lane {
 // queue returns an empty queue, in which namespaces come in turn and one of them keeps at most half of the workers busy. In the fresh lane
 // the last to come of a namespace is served first: so however many of those before it are dead, a new server waits only until one worker
 // is free.
-func (l lane) queue(workers int) fair.Queue[types.UID] {
+func (l lane) queue(lock sync.Locker, workers int) *fair.Lane[types.UID] {
 	order := fair.OldestFirst
 	if l == fresh {
 		order = fair.NewestFirst
 	}
-	return fair.Queue[types.UID]{Most: max(1, workers/2), Order: order}
+	return fair.NewLane[types.UID](lock, workers, order)
 }

@@ -3,7 +3,7 @@
 // It guarantees that a dead or slow server delays nobody else: new, healthy and failing servers wait in different lanes, the
 // workers of each are bounded, and failing pods are asked less and less often. Namespaces come in turn, and one of them keeps at most half of
 // the workers of a lane busy. A new server waits at most for one worker to come free, and for one server of each other namespace
-// that has one waiting. It makes no request to the Kubernetes API.
+// that has one waiting. A panic at what a server sent is a failed probe. It makes no request to the Kubernetes API.
 package probe
 
 import (
@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcp-operator/mcp-operator/internal/fair"
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
@@ -70,9 +71,7 @@ type Scheduler struct {
 	opts Options
 
 	mu      sync.Mutex
-	queues  [lanes]fair.Queue[types.UID]
-	news    [lanes]*sync.Cond // of the queues
-	stopped bool
+	queues  [lanes]*fair.Lane[types.UID]
 	entries map[types.UID]*entry
 	uids    map[types.NamespacedName]types.UID // of the entries
 }
@@ -90,7 +89,7 @@ func New(opts Options) *Scheduler {
 	}
 	s := &Scheduler{opts: opts, entries: map[types.UID]*entry{}, uids: map[types.NamespacedName]types.UID{}}
 	for l := range s.queues {
-		s.queues[l], s.news[l] = lane(l).queue(opts.Workers), sync.NewCond(&s.mu)
+		s.queues[l] = lane(l).queue(&s.mu, opts.Workers)
 	}
 	return s
 }
@@ -98,18 +97,15 @@ func New(opts Options) *Scheduler {
 // Start runs the workers until ctx ends, and returns when all have stopped.
 func (s *Scheduler) Start(ctx context.Context) error {
 	var workers sync.WaitGroup
-	for l := range s.queues {
+	for l, queue := range s.queues {
 		for range s.opts.Workers {
-			workers.Go(func() { s.work(ctx, lane(l)) })
+			workers.Go(func() { queue.Work(func(uid types.UID) { s.runOne(ctx, lane(l), uid) }) })
 		}
 	}
 	<-ctx.Done()
-	s.mu.Lock()
-	s.stopped = true
-	for _, news := range s.news {
-		news.Broadcast()
+	for _, queue := range s.queues {
+		queue.Stop()
 	}
-	s.mu.Unlock()
 	workers.Wait()
 	return nil
 }
@@ -189,33 +185,6 @@ func (s *Scheduler) enqueue(l lane, e *entry) {
 	}
 	e.queued[l] = true
 	s.queues[l].Push(e.server.Key.Namespace, e.server.UID)
-	s.news[l].Signal()
-}
-
-func (s *Scheduler) work(ctx context.Context, l lane) {
-	for {
-		namespace, uid, ok := s.next(l)
-		if !ok {
-			return
-		}
-		s.runOne(ctx, l, uid)
-		s.mu.Lock()
-		s.queues[l].Done(namespace) // this worker goes on with what waits of it, if it is its turn
-		s.mu.Unlock()
-	}
-}
-
-// next waits for something to do in a lane; false is at the end.
-func (s *Scheduler) next(l lane) (namespace string, uid types.UID, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !s.stopped {
-		if namespace, uid, ok = s.queues[l].Pop(); ok {
-			return namespace, uid, true
-		}
-		s.news[l].Wait()
-	}
-	return "", "", false
 }
 
 func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
@@ -265,8 +234,9 @@ func (s *Scheduler) runOne(ctx context.Context, l lane, uid types.UID) {
 	}
 }
 
-// do runs one task outside the lock. A nil result with a nil error says that the last result still holds.
-func (s *Scheduler) do(ctx context.Context, task task) (*mcp.Result, error) {
+// do runs one task outside the lock. A nil result with a nil error says that the last result still holds. A panic is an error.
+func (s *Scheduler) do(ctx context.Context, task task) (result *mcp.Result, err error) {
+	defer fault.Catch(task.server.Key.String(), &err)
 	target := task.target()
 	target.Transport = s.transport(task)
 	if task.last != nil {

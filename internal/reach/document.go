@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 )
 
 // Document is what is fetched for a tool.
@@ -56,8 +58,13 @@ type passing struct{ error }
 
 func (p passing) Unwrap() error { return p.error }
 
-// Passing marks an error of Use as one that may not be there the next time, though the document is the same.
-func Passing(err error) error { return passing{err} }
+// Passing marks an error of Use as one that may not be there the next time, though the document is the same. Nil stays nil.
+func Passing(err error) error {
+	if err == nil {
+		return nil
+	}
+	return passing{err}
+}
 
 // FetcherOptions are the parts and settings of a Fetcher. Zero settings mean their defaults.
 type FetcherOptions[V any] struct {
@@ -73,7 +80,7 @@ type FetcherOptions[V any] struct {
 	Ended func(ok bool)
 	// MaxBytes is the size of the largest document.
 	MaxBytes int64
-	// Workers is how many documents are fetched at once in each of three lanes. Default: 2.
+	// Workers is how many documents are fetched at once in each of three lanes, at most half of them for one namespace. Default: 4.
 	Workers int
 	// Interval is the time between two attempts at what could be fetched. Default: 10 min.
 	Interval time.Duration
@@ -98,7 +105,7 @@ const (
 // NewFetcher returns a Fetcher.
 func NewFetcher[V any](opts FetcherOptions[V]) *Fetcher[V] {
 	if opts.Workers == 0 {
-		opts.Workers = 2
+		opts.Workers = 4
 	}
 	if opts.Interval == 0 {
 		opts.Interval = 10 * time.Minute
@@ -108,6 +115,10 @@ func NewFetcher[V any](opts FetcherOptions[V]) *Fetcher[V] {
 		pace: pace{interval: opts.Interval, first: 2 * time.Second, last: opts.Interval}, workers: opts.Workers,
 		do: f.attempt, equal: func(a, b Fetched[V]) bool {
 			return a.Known == b.Known && a.Problem == b.Problem && a.Found == b.Found && a.Digest == b.Digest
+		},
+		failed: func(last Fetched[V], err error) Fetched[V] {
+			last.Known, last.Problem = true, err.Error()
+			return last
 		},
 		notify: opts.Notify,
 	}
@@ -224,9 +235,9 @@ func (f *Fetcher[V]) client(d Document, at *url.URL) *http.Client {
 	config, _ := tlsConfig(at.Hostname(), d.Trust, f.opts.TLSProfile)
 	return &http.Client{
 		Transport: &http.Transport{
-			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
-				conn, err := f.dial(ctx, network, address)
-				if err != nil {
+			DialContext: func(ctx context.Context, network, address string) (conn net.Conn, err error) {
+				defer fault.Catch(d.Key.String(), &err) // net/http has a goroutine of its own for it
+				if conn, err = f.dial(ctx, network, address); err != nil {
 					return nil, &stageError{dialling, err}
 				}
 				return conn, nil
@@ -245,6 +256,9 @@ func (f *Fetcher[V]) client(d Document, at *url.URL) *http.Client {
 
 // why puts the error of a request into our words.
 func (f *Fetcher[V]) why(at *url.URL, err error) error {
+	if errors.Is(err, fault.Err) {
+		return fault.Err
+	}
 	if errors.Is(err, errRedirect) {
 		return fmt.Errorf("%s redirects to another host, or too often: name the document's own address", at.Host)
 	}

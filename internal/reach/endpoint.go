@@ -88,7 +88,7 @@ type CheckerOptions struct {
 	Notify func(ctx context.Context, key types.NamespacedName)
 	// Ended is told the reason of every attempt that ended; nil tells nobody. It must not block.
 	Ended func(reason string)
-	// Workers is how many attempts run at once in each of three lanes. Default: 8.
+	// Workers is how many attempts run at once in each of three lanes, at most half of them for one namespace. Default: 8.
 	Workers int
 	// Interval is the time between two attempts at what can be reached. Default: 60 s.
 	Interval time.Duration
@@ -124,6 +124,9 @@ func NewChecker(opts CheckerOptions) *Checker {
 		do: c.attempt, equal: func(a, b Verdict) bool {
 			a.failures, b.failures = 0, 0
 			return a == b
+		},
+		failed: func(last Verdict, err error) Verdict {
+			return Verdict{Known: true, Reason: mcpv1alpha1.ReasonConnectFailed, Message: err.Error(), failures: last.failures + 1}
 		},
 		notify: opts.Notify,
 	}

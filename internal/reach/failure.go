@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
@@ -48,6 +49,8 @@ func classify(host, port string, allowPrivate bool, err error) (reason, message 
 	failed, _ := errors.AsType[*stageError](err)
 	_, isDNS := errors.AsType[*net.DNSError](err)
 	switch {
+	case errors.Is(err, fault.Err):
+		return mcpv1alpha1.ReasonConnectFailed, fault.Err.Error()
 	case errors.Is(err, mcp.ErrAddressDenied) && allowPrivate:
 		return mcpv1alpha1.ReasonAddressDenied, host + " has a loopback, link-local or metadata address, and those are never connected to"
 	case errors.Is(err, mcp.ErrAddressDenied):

@@ -58,7 +58,7 @@ func TestADocumentWithoutEndCostsLittle(t *testing.T) {
 	}{
 		"a body":               {mcptest.Endless("application/json", `{"openapi":"`, x), "it has more than 1048576 bytes, which is the limit"},
 		"a header":             {mcptest.HugeHeader(1 << 20), "docs.example.com gives no HTTP response"},
-		"a bomb":               {mcptest.GzipBomb(512 << 20), "it is packed"},
+		"a bomb":               {mcptest.GzipBomb(48 << 20), "it is packed"},
 		"redirects":            {mcptest.Redirect("/again"), "docs.example.com redirects to another host, or too often: name the document's own address"},
 		"a redirect inside":    {mcptest.Redirect("http://169.254.169.254/latest/meta-data/"), "docs.example.com redirects to another host"},
 		"a redirect to a file": {mcptest.Redirect("file:///var/run/secrets/kubernetes.io/serviceaccount/token"), "docs.example.com redirects to another host"},

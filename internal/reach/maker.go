@@ -55,6 +55,7 @@ func NewMaker[V any](opts MakerOptions[V]) *Maker[V] {
 		pace: pace{once: true, first: 2 * time.Second, last: 10 * time.Minute}, workers: opts.Workers,
 		do:     func(ctx context.Context, job Job, _ Made[V]) (Made[V], bool) { return opts.Make(ctx, job) },
 		equal:  func(a, b Made[V]) bool { return a.Known == b.Known && a.Problem == b.Problem },
+		failed: func(_ Made[V], err error) Made[V] { return Made[V]{Known: true, Problem: err.Error()} },
 		notify: opts.Notify,
 	}
 	return &Maker[V]{s.init()}

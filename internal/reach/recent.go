@@ -1,11 +1,12 @@
 package reach
 
 import (
-	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/mcp-operator/mcp-operator/internal/bounded"
 )
 
 // maxRecent bounds the documents that are kept, in bytes; one alone may have an eighth of that.
@@ -15,9 +16,7 @@ const maxRecent = 16 << 20
 // give way. The zero value is empty.
 type recent struct {
 	mu    sync.Mutex
-	known map[types.UID]copied
-	order []types.UID
-	bytes int
+	known bounded.Map[types.UID, *copied]
 }
 
 // copied is a document as it was fetched.
@@ -32,27 +31,19 @@ func (r *recent) put(c copied) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	uid := c.document.UID
-	r.remove(uid)
 	if len(c.content) > maxRecent/8 {
+		r.known.Drop(uid) // it is not that any more
 		return
 	}
-	if r.known == nil {
-		r.known = map[types.UID]copied{}
-	}
-	r.known[uid] = c
-	r.order, r.bytes = append(r.order, uid), r.bytes+len(c.content)
-	for r.bytes > maxRecent {
-		r.remove(r.order[0])
-	}
+	r.known.Put(uid, &c, len(c.content), maxRecent)
 }
 
 // confirm notes that a document is still what it was.
 func (r *recent) confirm(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c, ok := r.known[uid]; ok {
+	if c, ok := r.known.Get(uid); ok {
 		c.at = time.Now()
-		r.known[uid] = c
 	}
 }
 
@@ -60,18 +51,11 @@ func (r *recent) confirm(uid types.UID) {
 func (r *recent) get(d Document, age time.Duration) (copied, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, ok := r.known[d.UID]
-	c.document.Purpose, c.document.Trust.Roots = d.Purpose, d.Trust.Roots // of which the identity tells
-	return c, ok && c.document.same(d) && time.Since(c.at) < age
-}
-
-func (r *recent) remove(uid types.UID) {
-	c, ok := r.known[uid]
+	known, ok := r.known.Get(d.UID)
 	if !ok {
-		return
+		return copied{}, false
 	}
-	delete(r.known, uid)
-	r.bytes -= len(c.content)
-	at := slices.Index(r.order, uid)
-	r.order = slices.Delete(r.order, at, at+1)
+	c := *known
+	c.document.Purpose, c.document.Trust.Roots = d.Purpose, d.Trust.Roots // of which the identity tells
+	return c, c.document.same(d) && time.Since(c.at) < age
 }

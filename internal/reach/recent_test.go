@@ -28,8 +28,8 @@ func TestDocumentsAreKeptAShortWhileAndWithinALimit(t *testing.T) {
 		put("a", maxRecent/8)
 		elsewhere, otherwise := of("a"), of("a")
 		elsewhere.URL, otherwise.Purpose = "https://b.example.com/", "else"
-		if kept(of("large")) || !kept(of("a")) || kept(elsewhere) || !kept(otherwise) || r.bytes != maxRecent/8 {
-			t.Errorf("%d bytes are kept of %v", r.bytes, r.order)
+		if kept(of("large")) || !kept(of("a")) || kept(elsewhere) || !kept(otherwise) || r.known.Bytes() != maxRecent/8 {
+			t.Errorf("%d bytes are kept of %v", r.known.Bytes(), r.known.Keys())
 		}
 		<-time.After(50 * time.Second)
 		r.confirm("a")
@@ -45,8 +45,8 @@ func TestDocumentsAreKeptAShortWhileAndWithinALimit(t *testing.T) {
 		for _, name := range []string{"b", "c", "d", "e", "f", "g", "h", "i"} {
 			put(name, maxRecent/8)
 		}
-		if diff := cmp.Diff([]types.UID{"b", "c", "d", "e", "f", "g", "h", "i"}, r.order); diff != "" || r.bytes != maxRecent || len(r.known) != 8 {
-			t.Errorf("%d bytes are kept (-want +got)\n%s", r.bytes, diff)
+		if diff := cmp.Diff([]types.UID{"b", "c", "d", "e", "f", "g", "h", "i"}, r.known.Keys()); diff != "" || r.known.Bytes() != maxRecent {
+			t.Errorf("%d bytes are kept (-want +got)\n%s", r.known.Bytes(), diff)
 		}
 	})
 }

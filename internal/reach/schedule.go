@@ -1,9 +1,10 @@
-// Package reach finds out, away from the reconcile workers, whether the endpoints of tools can be connected to, and fetches the documents
-// that tools are made of.
+// Package reach does for tools, away from the reconcile workers, what takes time: a Checker finds out whether endpoints can be connected to, a
+// Fetcher fetches the documents that tools are made of, and a Maker makes something of what the cluster holds.
 //
 // It guarantees that no address is dialled that the guard denies, that a dead endpoint delays nobody else (what is new, what
 // works and what fails have workers of their own, and what fails is tried less and less often), that namespaces come in turn and one of
-// them keeps at most half of the workers busy, and that an answer for what is not asked for any more is dropped. It makes no request to the Kubernetes API.
+// them keeps at most half of the workers busy, that an answer for what is not asked for any more is dropped, and that a panic is a failed
+// attempt. It makes no request to the Kubernetes API; what a Maker or a Fetcher is given to make may.
 package reach
 
 import (
@@ -15,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/mcp-operator/mcp-operator/internal/fair"
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 )
 
 // Subject is the object for which something is found out.
@@ -90,15 +92,15 @@ type scheduler[T task, R any] struct {
 	// do does a task once, and returns soon after ctx ended. last is its result before, the zero one at first. It says whether that went
 	// well.
 	do func(ctx context.Context, task T, last R) (result R, ok bool)
+	// failed is the result of an attempt that ended in a panic, which became err.
+	failed func(last R, err error) R
 	// equal says whether two results tell the same.
 	equal func(a, b R) bool
 	// notify is called when the result for a subject changed. It may block until ctx ends.
 	notify func(ctx context.Context, key types.NamespacedName)
 
 	mu      sync.Mutex
-	queues  [lanes]fair.Queue[types.UID]
-	news    [lanes]*sync.Cond // of the queues
-	stopped bool
+	queues  [lanes]*fair.Lane[types.UID]
 	entries map[types.UID]*entry[T, R]
 	uids    map[types.NamespacedName]types.UID // of the entries
 }
@@ -106,8 +108,7 @@ type scheduler[T task, R any] struct {
 // init makes the queues; the fields above are set.
 func (s *scheduler[T, R]) init() *scheduler[T, R] {
 	for l := range s.queues {
-		s.queues[l].Most = max(1, s.workers/2)
-		s.news[l] = sync.NewCond(&s.mu)
+		s.queues[l] = fair.NewLane[types.UID](&s.mu, s.workers, fair.Alternating)
 	}
 	s.entries, s.uids = map[types.UID]*entry[T, R]{}, map[types.NamespacedName]types.UID{}
 	return s
@@ -116,18 +117,15 @@ func (s *scheduler[T, R]) init() *scheduler[T, R] {
 // Start runs the workers until ctx ends, and returns when all have stopped.
 func (s *scheduler[T, R]) Start(ctx context.Context) error {
 	var workers sync.WaitGroup
-	for l := range s.queues {
+	for l, queue := range s.queues {
 		for range s.workers {
-			workers.Go(func() { s.work(ctx, lane(l)) })
+			workers.Go(func() { queue.Work(func(uid types.UID) { s.runOne(ctx, lane(l), uid) }) })
 		}
 	}
 	<-ctx.Done()
-	s.mu.Lock()
-	s.stopped = true
-	for _, news := range s.news {
-		news.Broadcast()
+	for _, queue := range s.queues {
+		queue.Stop()
 	}
-	s.mu.Unlock()
 	workers.Wait()
 	return nil
 }
@@ -200,7 +198,6 @@ func (s *scheduler[T, R]) enqueue(uid types.UID, e *entry[T, R]) {
 	}
 	e.queued, e.in = true, l // in a lane that it left it is passed over
 	s.queues[l].Push(e.task.subject().Key.Namespace, uid)
-	s.news[l].Signal()
 }
 
 func (e *entry[T, R]) lane() lane {
@@ -211,33 +208,6 @@ func (e *entry[T, R]) lane() lane {
 		return working
 	}
 	return fresh
-}
-
-func (s *scheduler[T, R]) work(ctx context.Context, l lane) {
-	for {
-		namespace, uid, ok := s.next(l)
-		if !ok {
-			return
-		}
-		s.runOne(ctx, l, uid)
-		s.mu.Lock()
-		s.queues[l].Done(namespace)
-		s.news[l].Signal() // what waits of that namespace may go on
-		s.mu.Unlock()
-	}
-}
-
-// next waits for something to do in a lane; false is at the end.
-func (s *scheduler[T, R]) next(l lane) (namespace string, uid types.UID, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !s.stopped {
-		if namespace, uid, ok = s.queues[l].Pop(); ok {
-			return namespace, uid, true
-		}
-		s.news[l].Wait()
-	}
-	return "", "", false
 }
 
 // attempt is one at a task.
@@ -270,10 +240,23 @@ func (s *scheduler[T, R]) runOne(ctx context.Context, l lane, uid types.UID) {
 	if !ok {
 		return
 	}
-	result, ok := s.do(own, a.task, a.last)
-	if s.end(own, a, result, ok) {
+	result, ok := s.try(own, a)
+	if ctx.Err() == nil && s.end(own, a, result, ok) {
 		s.notify(ctx, a.task.subject().Key)
 	}
+}
+
+// try does what the attempt is at.
+func (s *scheduler[T, R]) try(ctx context.Context, a attempt[T, R]) (result R, ok bool) {
+	err := func() (err error) {
+		defer fault.Catch(a.task.subject().Key.String(), &err)
+		result, ok = s.do(ctx, a.task, a.last)
+		return nil
+	}()
+	if err != nil {
+		return s.failed(a.last, err), false
+	}
+	return result, ok
 }
 
 // end notes the result of an attempt, and says whether it tells something new. ctx is that of the attempt.
@@ -283,8 +266,8 @@ func (s *scheduler[T, R]) end(ctx context.Context, a attempt[T, R], result R, ok
 	e := a.entry
 	e.cancel = nil
 	isWanted := ctx.Err() == nil && e.task.same(a.task)
-	if s.stopped || s.entries[e.task.subject().UID] != e {
-		return false // at the end, or forgotten
+	if s.entries[e.task.subject().UID] != e {
+		return false // forgotten
 	}
 	if isWanted {
 		changed = !s.equal(e.result, result)

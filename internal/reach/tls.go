@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 )
 
 // tlsConfig returns the settings of a handshake, and what says afterwards whether an acceptable certificate was shown in it.
@@ -20,7 +22,8 @@ func tlsConfig(host string, trust Trust, profile func(*tls.Config)) (config *tls
 	}
 	// Verified below, or by the gateways; the operator sends nothing.
 	config.InsecureSkipVerify = trust.AnyHost || trust.Blind
-	config.VerifyConnection = func(state tls.ConnectionState) error {
+	config.VerifyConnection = func(state tls.ConnectionState) (err error) {
+		defer fault.Catch(host, &err) // net/http has a goroutine of its own for it
 		if trust.AnyHost && !trust.Blind {
 			if err := verifyChain(state, trust.Roots); err != nil {
 				return err

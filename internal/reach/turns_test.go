@@ -183,6 +183,13 @@ func TestADocumentThatIsOfNoUseIsNotLookedAtTwice(t *testing.T) {
 	}
 }
 
+func TestNoErrorPassesAsNone(t *testing.T) {
+	t.Parallel()
+	if err := Passing(nil); err != nil {
+		t.Errorf("it became %#v", err)
+	}
+}
+
 func TestOneNamespaceKeepsAtMostHalfOfTheWorkersBusy(t *testing.T) {
 	t.Parallel()
 	for workers, want := range map[int]int{1: 1, 2: 1, 5: 2, 8: 4} {

@@ -106,6 +106,10 @@ func TestAToolThatCannotWorkIsRefusedInTheWordsOfItsAuthor(t *testing.T) {
 		"a statement that is empty": {
 			postgresBase + "postgres: {user: u, statement: ' '}}", "postgres.statement: must be 1 to 65536 bytes without NUL",
 		},
+		"two statements": {
+			postgresBase + "postgres: {user: u, statement: 'DELETE FROM x; SELECT 1'}}",
+			"postgres.statement: there is another statement behind a semicolon: a tool is one; WITH can hold several",
+		},
 		"a parameter of a statement that is no argument": {
 			postgresBase + "postgres: {user: u, statement: SELECT $1, parameters: [{argument: id}]}}",
 			"postgres.parameters[0]: the argument 'id' is none of the properties of schema.input",

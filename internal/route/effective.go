@@ -16,12 +16,21 @@ const (
 	maxProblems  = 10
 )
 
+// Heard is what one gateway told, as far as it is kept.
+type Heard struct {
+	table.Status
+
+	// Unlisted is how many tools of a backend are served beyond those that Status lists, by the name of the backend. One that lists all
+	// that are served has no entry.
+	Unlisted map[string]int32
+}
+
 // Effective says what became of everything that an agent is granted, by what each of its gateways learned under the table of out: the
-// tools, sorted by name and source, at most 512 (see mostTelling); how many are served; and sentences about what is neither served, nor
-// held back as asked, nor pending. A tool is served if every gateway that knows of it serves it.
+// tools, sorted by name and source, at most 512 (see mostTelling); how many are served, listed or not; and sentences about what is neither
+// served, nor held back as asked, nor pending. A tool is served if every gateway that knows of it serves it.
 //
 // Without any status everything that has a backend is pending. Who waits for gateways to take a new table over keeps what it knew.
-func Effective(agent *mcpv1alpha1.MCPAgent, out Output, statuses []table.Status) (tools []mcpv1alpha1.EffectiveTool, served int32, problems []string) {
+func Effective(agent *mcpv1alpha1.MCPAgent, out Output, statuses []Heard) (tools []mcpv1alpha1.EffectiveTool, served int32, problems []string) {
 	verdicts, origins := map[string]mcpv1alpha1.EffectiveTool{}, map[string]Origin{}
 	for _, verdict := range out.Verdicts {
 		verdicts[verdict.Source] = verdict
@@ -37,7 +46,8 @@ func Effective(agent *mcpv1alpha1.MCPAgent, out Output, statuses []table.Status)
 		case refused:
 			tools = append(tools, verdict)
 		case routed:
-			tools = append(tools, merge(origin, statuses)...)
+			found, unlisted := merge(origin, statuses)
+			tools, served = append(tools, found...), served+unlisted
 		default:
 			tools = append(tools, mcpv1alpha1.EffectiveTool{Source: source, Verdict: mcpv1alpha1.VerdictPending, Reason: "no table has it yet"})
 		}
@@ -52,11 +62,13 @@ func Effective(agent *mcpv1alpha1.MCPAgent, out Output, statuses []table.Status)
 }
 
 // Cut returns the sources, sorted, that offer more tools than a gateway takes of one server.
-func Cut(out Output, statuses []table.Status) []string {
+func Cut(out Output, statuses []Heard) []string {
 	var sources []string
 	for _, origin := range out.Origins {
 		for i := range statuses {
-			isCut := func(b table.BackendStatus) bool { return b.Name == origin.Backend && slices.Contains(b.Truncated, "tools/list") }
+			isCut := func(b table.BackendStatus) bool {
+				return b.Name == origin.Backend && slices.Contains(b.Truncated, "tools/list")
+			}
 			if slices.ContainsFunc(statuses[i].Backends, isCut) {
 				sources = append(sources, origin.Source)
 			}
@@ -123,18 +135,21 @@ var severity = []mcpv1alpha1.ToolVerdict{
 }
 
 // merge makes one verdict for each tool of a backend out of those of all gateways. A gateway that has not asked the backend yet is
-// not heard if another one has.
-func merge(origin Origin, statuses []table.Status) []mcpv1alpha1.EffectiveTool {
+// not heard if another one has. Beside them it returns how many are served that are not listed, by the gateway that has fewest of them.
+func merge(origin Origin, statuses []Heard) (out []mcpv1alpha1.EffectiveTool, unlisted int32) {
 	pending := mcpv1alpha1.EffectiveTool{
 		Name: origin.Tool, Source: origin.Source, SourceGeneration: origin.Generation,
 		Verdict: mcpv1alpha1.VerdictPending, Reason: "no gateway serves the newest table yet",
 	}
 	byTool, know := map[string][]finding{}, 0
 	for i := range statuses {
-		found, knows := findings(origin, &statuses[i])
+		found, knows := findings(origin, &statuses[i].Status)
 		if !knows {
 			pending.Reason = "no gateway has asked it yet"
 			continue
+		}
+		if more := statuses[i].Unlisted[origin.Backend]; know == 0 || more < unlisted {
+			unlisted = more
 		}
 		know++
 		for _, f := range found {
@@ -142,9 +157,8 @@ func merge(origin Origin, statuses []table.Status) []mcpv1alpha1.EffectiveTool {
 		}
 	}
 	if know == 0 {
-		return []mcpv1alpha1.EffectiveTool{pending}
+		return []mcpv1alpha1.EffectiveTool{pending}, 0
 	}
-	var out []mcpv1alpha1.EffectiveTool
 	for _, name := range sortedKeys(byTool) {
 		worst := slices.MaxFunc(byTool[name], func(a, b finding) int {
 			return cmp.Or(slices.Index(severity, a.verdict)-slices.Index(severity, b.verdict), strings.Compare(b.reason, a.reason))
@@ -167,7 +181,7 @@ func merge(origin Origin, statuses []table.Status) []mcpv1alpha1.EffectiveTool {
 		}
 		out = append(out, tool)
 	}
-	return out
+	return out, unlisted
 }
 
 // findings are what one gateway says of a backend, each tool once; knows is false if it has not asked it yet.
@@ -244,6 +258,7 @@ var classes = map[string]string{ //nolint:gosec // G101: tells of credentials, a
 	"Unauthorized": "it refuses the credential, or asks for one (401)", "Forbidden": "it refuses the gateway (403)",
 	"Credential": "its credential cannot be read: the Secret or the key is missing, or has not reached the gateway's pod yet",
 	"NotFound":   "there is nothing at its path (404)", "NotMCP": "what answers there does not speak MCP",
+	"NotPostgres": "what answers there does not speak PostgreSQL",
 	"ServerError": "it answers with errors", "TooLarge": "its answer is too large",
 	"Denied": "its address may not be dialled", "Definition": "its definition cannot be used", "Statement": "the database refuses the statement",
 }

@@ -14,8 +14,8 @@ import (
 )
 
 // gatewayOf is the status of a gateway with the given backends.
-func gatewayOf(backends ...table.BackendStatus) table.Status {
-	return table.Status{Revision: "newest", Backends: backends}
+func gatewayOf(backends ...table.BackendStatus) Heard {
+	return Heard{Status: table.Status{Revision: "newest", Backends: backends}}
 }
 
 // web is the status of the backend of the MCPServer "web".
@@ -63,7 +63,7 @@ func TestWhatGatewaysSayOfAServerIsMerged(t *testing.T) {
 	const source = "server/web"
 	for name, tc := range map[string]struct {
 		note     string
-		statuses []table.Status
+		statuses []Heard
 		want     []mcpv1alpha1.EffectiveTool
 		served   int32
 		problems []string
@@ -72,11 +72,11 @@ func TestWhatGatewaysSayOfAServerIsMerged(t *testing.T) {
 			want: []mcpv1alpha1.EffectiveTool{effective("", source, mcpv1alpha1.VerdictPending, "no gateway serves the newest table yet")},
 		},
 		"no gateway has asked it": {
-			statuses: []table.Status{gatewayOf(web(table.BackendUnknown, "")), gatewayOf()},
+			statuses: []Heard{gatewayOf(web(table.BackendUnknown, "")), gatewayOf()},
 			want:     []mcpv1alpha1.EffectiveTool{effective("", source, mcpv1alpha1.VerdictPending, "no gateway has asked it yet")},
 		},
 		"all serve all": {
-			statuses: []table.Status{
+			statuses: []Heard{
 				gatewayOf(web(table.BackendReady, "", served("b"), served("a"))), gatewayOf(web(table.BackendReady, "", served("a"), served("b"))),
 			},
 			want: []mcpv1alpha1.EffectiveTool{
@@ -85,15 +85,15 @@ func TestWhatGatewaysSayOfAServerIsMerged(t *testing.T) {
 			served: 2,
 		},
 		"a gateway that just started is not heard": {
-			statuses: []table.Status{gatewayOf(web(table.BackendUnknown, "")), gatewayOf(web(table.BackendReady, "", served("a")))},
+			statuses: []Heard{gatewayOf(web(table.BackendUnknown, "")), gatewayOf(web(table.BackendReady, "", served("a")))},
 			want:     []mcpv1alpha1.EffectiveTool{effective("a", source, mcpv1alpha1.VerdictServed, "")},
 			served:   1,
 		},
 		"a server without tools has none": {
-			statuses: []table.Status{gatewayOf(web(table.BackendReady, ""))},
+			statuses: []Heard{gatewayOf(web(table.BackendReady, ""))},
 		},
 		"policy, conflicts and mistakes are told as the gateway has them": {
-			statuses: []table.Status{gatewayOf(web(table.BackendReady, "",
+			statuses: []Heard{gatewayOf(web(table.BackendReady, "",
 				toolStatus("d", table.ToolDenied, `deny "d*"`), toolStatus("c", table.ToolConflict, "also offered by server-files (as \"c\")"),
 				toolStatus("i", table.ToolInvalid, "inputSchema is no object"), toolStatus("n", "Novel", "whatever")))},
 			want: []mcpv1alpha1.EffectiveTool{
@@ -107,7 +107,7 @@ func TestWhatGatewaysSayOfAServerIsMerged(t *testing.T) {
 			},
 		},
 		"what is held back stays so while the server is away": {
-			statuses: []table.Status{gatewayOf(web(table.BackendFailed, "Connect", served("a"), toolStatus("d", table.ToolDenied, "allow")))},
+			statuses: []Heard{gatewayOf(web(table.BackendFailed, "Connect", served("a"), toolStatus("d", table.ToolDenied, "allow")))},
 			want: []mcpv1alpha1.EffectiveTool{
 				effective("a", source, mcpv1alpha1.VerdictUnavailable, "nobody accepts connections there"),
 				effective("d", source, mcpv1alpha1.VerdictDenied, "allow"),
@@ -116,7 +116,7 @@ func TestWhatGatewaysSayOfAServerIsMerged(t *testing.T) {
 		},
 		"the server knows better why it is away": {
 			note:     "the MCPServer is not ready (ScaledToZero): zero replicas are asked for",
-			statuses: []table.Status{gatewayOf(web(table.BackendFailed, "DNS"))},
+			statuses: []Heard{gatewayOf(web(table.BackendFailed, "DNS"))},
 			want: []mcpv1alpha1.EffectiveTool{
 				effective("", source, mcpv1alpha1.VerdictUnavailable, "the MCPServer is not ready (ScaledToZero): zero replicas are asked for"),
 			},
@@ -124,19 +124,19 @@ func TestWhatGatewaysSayOfAServerIsMerged(t *testing.T) {
 		},
 		"a note on a server that answers is not told": {
 			note:     "the MCPServer is not ready (Initializing): wait",
-			statuses: []table.Status{gatewayOf(web(table.BackendReady, "", served("a")))},
+			statuses: []Heard{gatewayOf(web(table.BackendReady, "", served("a")))},
 			want:     []mcpv1alpha1.EffectiveTool{effective("a", source, mcpv1alpha1.VerdictServed, "")},
 			served:   1,
 		},
 		"one of two gateways cannot reach it": {
-			statuses: []table.Status{
+			statuses: []Heard{
 				gatewayOf(web(table.BackendReady, "", served("a"))), gatewayOf(web(table.BackendFailed, "Timeout", served("a"))),
 			},
 			want:     []mcpv1alpha1.EffectiveTool{effective("a", source, mcpv1alpha1.VerdictUnavailable, "at 1 of 2 gateways: it does not answer in time")},
 			problems: []string{"server/web (a) is Unavailable: at 1 of 2 gateways: it does not answer in time"},
 		},
 		"names and reasons are shown without what hides in them": {
-			statuses: []table.Status{gatewayOf(web(table.BackendReady, "",
+			statuses: []Heard{gatewayOf(web(table.BackendReady, "",
 				toolStatus("a\u202eb\x1b[31m", table.ToolInvalid, "line\none\u200b two"), toolStatus("\u200b", table.ToolInvalid, "no name"),
 				toolStatus(strings.Repeat("é", 300), table.ToolInvalid, strings.Repeat("é", 600))))},
 			want: []mcpv1alpha1.EffectiveTool{
@@ -150,7 +150,7 @@ func TestWhatGatewaysSayOfAServerIsMerged(t *testing.T) {
 			},
 		},
 		"an unknown class is told by its name": {
-			statuses: []table.Status{gatewayOf(web(table.BackendFailed, "Novel\x00"))},
+			statuses: []Heard{gatewayOf(web(table.BackendFailed, "Novel\x00"))},
 			want:     []mcpv1alpha1.EffectiveTool{effective("", source, mcpv1alpha1.VerdictUnavailable, "it fails: Novel")},
 			problems: []string{"server/web is Unavailable: it fails: Novel"},
 		},
@@ -202,6 +202,10 @@ func TestWhatAGatewaySaysOfAToolIsTold(t *testing.T) {
 			backend: table.BackendStatus{State: table.BackendFailed, ErrorClass: "Statement", ErrorDetail: "the database refuses the statement: it may not"},
 			verdict: mcpv1alpha1.VerdictUnavailable, reason: "the database refuses the statement: it may not",
 		},
+		"it is no database": {
+			backend: table.BackendStatus{State: table.BackendFailed, ErrorClass: "NotPostgres"},
+			verdict: mcpv1alpha1.VerdictUnavailable, reason: "what answers there does not speak PostgreSQL",
+		},
 		"its address may not be dialled": {
 			note:    "nobody accepts connections at db.example.com",
 			backend: table.BackendStatus{State: table.BackendFailed, ErrorClass: "Denied", ErrorDetail: "its host has an address that may not be dialled"},
@@ -217,7 +221,7 @@ func TestWhatAGatewaySaysOfAToolIsTold(t *testing.T) {
 			t.Parallel()
 			out := originsOf(nil, "orders")
 			out.Origins[0].Note, tc.backend.Name = tc.note, "tool-orders"
-			got, _, _ := Effective(agentOf(nil, "orders"), out, []table.Status{gatewayOf(tc.backend)})
+			got, _, _ := Effective(agentOf(nil, "orders"), out, []Heard{gatewayOf(tc.backend)})
 			want := []mcpv1alpha1.EffectiveTool{effective("orders", "tool/orders", tc.verdict, tc.reason)}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -233,7 +237,7 @@ func TestOperationsThatCannotBeOfferedAreToldBesideThoseThatAre(t *testing.T) {
 		Name: "tool-petstore", State: table.BackendReady, ErrorDetail: "not offered: addPet (POST /pet): its inputSchema is too large",
 		Tools: []table.ToolStatus{served("getPet")},
 	}
-	got, count, problems := Effective(agentOf(nil, "petstore"), out, []table.Status{gatewayOf(backend)})
+	got, count, problems := Effective(agentOf(nil, "petstore"), out, []Heard{gatewayOf(backend)})
 	want := []mcpv1alpha1.EffectiveTool{
 		effective("", "tool/petstore", mcpv1alpha1.VerdictInvalid, backend.ErrorDetail),
 		effective("getPet", "tool/petstore", mcpv1alpha1.VerdictServed, ""),
@@ -306,7 +310,7 @@ func TestOfTooManyToolsThoseAreKeptThatSayMost(t *testing.T) {
 			t.Parallel()
 			lone := table.BackendStatus{Name: "tool-zoo", State: table.BackendReady, Tools: []table.ToolStatus{served("zoo")}}
 			status := gatewayOf(web(table.BackendReady, "", tc.tools...), lone)
-			got, count, _ := Effective(agentOf([]string{"web"}, "zoo"), originsOf([]string{"web"}, "zoo"), []table.Status{status})
+			got, count, _ := Effective(agentOf([]string{"web"}, "zoo"), originsOf([]string{"web"}, "zoo"), []Heard{status})
 			kept := map[mcpv1alpha1.ToolVerdict]int{}
 			for _, tool := range got {
 				kept[tool.Verdict]++
@@ -323,21 +327,21 @@ func TestOfTooManyToolsThoseAreKeptThatSayMost(t *testing.T) {
 
 func TestADigestIsToldIfGatewaysAgreeOnIt(t *testing.T) {
 	t.Parallel()
-	with := func(digest string) table.Status {
+	with := func(digest string) Heard {
 		tool := served("a")
 		tool.Digest = digest
 		return gatewayOf(web(table.BackendReady, "", tool))
 	}
 	for name, tc := range map[string]struct {
-		statuses []table.Status
+		statuses []Heard
 		want     string
 	}{
-		"one":                         {[]table.Status{with("d1")}, "d1"},
-		"two that agree":              {[]table.Status{with("d1"), with("d1")}, "d1"},
-		"two that do not":             {[]table.Status{with("d1"), with("d2")}, ""},
-		"one does not know":           {[]table.Status{with("d1"), with("")}, ""},
-		"what is no digest":           {[]table.Status{with("d\n1")}, ""},
-		"longer than a status has it": {[]table.Status{with(strings.Repeat("d", 81))}, ""},
+		"one":                         {[]Heard{with("d1")}, "d1"},
+		"two that agree":              {[]Heard{with("d1"), with("d1")}, "d1"},
+		"two that do not":             {[]Heard{with("d1"), with("d2")}, ""},
+		"one does not know":           {[]Heard{with("d1"), with("")}, ""},
+		"what is no digest":           {[]Heard{with("d\n1")}, ""},
+		"longer than a status has it": {[]Heard{with(strings.Repeat("d", 81))}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -356,12 +360,12 @@ func TestProblemsAreGroupedAndBounded(t *testing.T) {
 		tools = append(tools, toolStatus(fmt.Sprintf("same%02d", i), table.ToolInvalid, "the same"),
 			toolStatus(fmt.Sprintf("own%02d", i), table.ToolInvalid, fmt.Sprintf("reason %02d", i)))
 	}
-	_, _, problems := Effective(agentOf([]string{"web"}), originsOf([]string{"web"}), []table.Status{gatewayOf(web(table.BackendReady, "", tools...))})
+	_, _, problems := Effective(agentOf([]string{"web"}), originsOf([]string{"web"}), []Heard{gatewayOf(web(table.BackendReady, "", tools...))})
 	if len(problems) != maxProblems+1 || problems[maxProblems] != "and 21 more" {
 		t.Fatalf("%d problems, the last is %q", len(problems), problems[len(problems)-1])
 	}
 	few := web(table.BackendReady, "", tools[0], tools[2], tools[4], tools[6], tools[8])
-	_, _, problems = Effective(agentOf([]string{"web"}), originsOf([]string{"web"}), []table.Status{gatewayOf(few)})
+	_, _, problems = Effective(agentOf([]string{"web"}), originsOf([]string{"web"}), []Heard{gatewayOf(few)})
 	if want := []string{"server/web (same00, same01, same02, 2 more) is Invalid: the same"}; !slices.Equal(want, problems) {
 		t.Errorf("problems %q, want %q", problems, want)
 	}

@@ -109,6 +109,9 @@ func postgresTool(spec *mcpv1alpha1.MCPToolSpec, input json.RawMessage) (*table.
 	if asked == nil {
 		return nil, invalid("postgres must be given with type postgres")
 	}
+	if hasSecond(asked.Statement) {
+		return nil, invalid("postgres.statement: there is another statement behind a semicolon: a tool is one; WITH can hold several")
+	}
 	host, port, database, err := postgresEndpoint(spec.Endpoint)
 	if err != nil {
 		return nil, err

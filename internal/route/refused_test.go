@@ -144,6 +144,65 @@ func TestPodsAreReplacedOnceForAToolThatGetsAnotherSecret(t *testing.T) {
 	}
 }
 
+// TestWhatIsGivenUpIsNotMountedWhileAnEditIsJudged: a Secret of something that is not granted any more has no reason to be there.
+func TestWhatIsGivenUpIsNotMountedWhileAnEditIsJudged(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		change func(*Input)
+		shared string // what the tool stock sends; empty: a Secret of its own
+		want   []string
+	}{
+		"nothing is given up": {change: func(*Input) {}, want: []string{"authorities", "orders", "stock"}},
+		"a tool":              {change: func(in *Input) { in.Agent.Spec.Tools = in.Agent.Spec.Tools[:1] }, want: []string{"authorities", "orders"}},
+		"a tool is deleted":   {change: func(in *Input) { delete(in.Tools, "stock") }, want: []string{"authorities", "orders"}},
+		"a tool is being deleted": {
+			change: func(in *Input) { in.Tools["stock"].DeletionTimestamp = new(metav1.Now()) }, want: []string{"authorities", "orders"},
+		},
+		"a server":            {change: func(in *Input) { in.Agent.Spec.Servers = nil }, want: []string{"orders", "stock"}},
+		"a server is deleted": {change: func(in *Input) { delete(in.Servers, "web") }, want: []string{"orders", "stock"}},
+		"a tool that sends the same as the edited one": {
+			change: func(in *Input) { in.Agent.Spec.Tools = in.Agent.Spec.Tools[:1] }, shared: "orders", want: []string{"authorities", "orders"},
+		},
+		"all but the edited one, and the agent is refused": {change: func(in *Input) {
+			in.Agent.Spec.Servers, in.Agent.Spec.Tools = nil, in.Agent.Spec.Tools[:1]
+			in.Agent.Spec.Auth.Audiences = []string{"https://kubernetes.default.svc"}
+		}, want: []string{"orders"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := servedInput(t)
+			in.Servers["web"].Spec.TLS = &mcpv1alpha1.ServerTLS{CASecretRef: &mcpv1alpha1.SecretKey{ObjectName: mcpv1alpha1.ObjectName{Name: "authorities"}}}
+			if tc.shared != "" {
+				in.Tools["stock"].Spec.Auth.SecretRef.Name = tc.shared
+			}
+			before, err := Compile(in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			in.Written, in.Mounted = before.Table, before.Mounts
+			in.Tools["orders"].Generation, in.Tools["orders"].Spec.Auth.SecretRef.Name = 2, "renewed"
+			tc.change(&in)
+			if !NeedsWritten(in) {
+				t.Error("what was written is not asked for")
+			}
+			out, err := Compile(in)
+			if err != nil {
+				out, err = Withdraw(in)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, m := range out.Mounts {
+				got = append(got, m.Name)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("mounted (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestWhatNobodyAcceptedIsNotMounted(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*mcpv1alpha1.MCPTool){

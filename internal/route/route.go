@@ -154,9 +154,7 @@ func (c *compiler) add(g grant) {
 	}
 	if refused != nil {
 		c.files.addAll(found.files)
-		c.out.Verdicts = append(c.out.Verdicts, mcpv1alpha1.EffectiveTool{
-			Name: found.tool, Source: g.source(), SourceGeneration: c.generation(g), Verdict: refused.verdict, Reason: line(refused.reason, maxReason),
-		})
+		c.refuse(g, found.tool, refused)
 		return
 	}
 	c.room -= size
@@ -171,6 +169,13 @@ func (c *compiler) add(g grant) {
 	}
 }
 
+// refuse tells why a grant has no backend.
+func (c *compiler) refuse(g grant, tool string, refused *refusal) {
+	c.out.Verdicts = append(c.out.Verdicts, mcpv1alpha1.EffectiveTool{
+		Name: tool, Source: g.source(), SourceGeneration: c.generation(g), Verdict: refused.verdict, Reason: line(refused.reason, maxReason),
+	})
+}
+
 // generation is that of an MCPTool; see Origin.
 func (c *compiler) generation(g grant) int64 {
 	if tool := c.Tools[g.name]; g.isTool && tool != nil {
@@ -182,7 +187,7 @@ func (c *compiler) generation(g grant) int64 {
 func (c *compiler) finish() (Output, error) {
 	out, t := c.out, c.out.Table
 	if c.awaits { // the pods are replaced once, when the edit is judged, and not a second time for what it gives up
-		c.files.addAll(allOf(c.Mounted).without(c.forbidden))
+		c.files.addAll(allOf(c.Mounted).without(c.forbidden).without(c.givenUp()))
 	}
 	out.Mounts, out.Reach = c.files.mounts(), c.reach.sorted()
 	out.Definitions = slices.Compact(slices.Sorted(slices.Values(c.definitions)))

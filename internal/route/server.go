@@ -56,30 +56,51 @@ func (c *compiler) isClosed(server *mcpv1alpha1.MCPServer) bool {
 	return server.Spec.Network != nil && server.Spec.Network.Ingress == mcpv1alpha1.IngressGateways
 }
 
-// connection is how a gateway reaches a server.
+// connection is how a gateway reaches a server. With podsHost it dials single pods at the port of the URL, which must be that of them all:
+// while a port is being edited it is not, and only the Service leads to pods of before and after.
 type connection struct {
 	transport                         table.Transport
 	url, hostHeader, podsHost, caFile string
 	files                             files
 }
 
-// connectionOf is how a server is reached. While it lags, that is how it was before.
+// connectionOf is how a server is reached. Until it serves by its newest specification, that is how it was before.
 func (c *compiler) connectionOf(server *mcpv1alpha1.MCPServer) (connection, *refusal) {
 	asked := desired.Endpoint(server, desired.ServiceName(server.Name), c.ClusterDomain)
-	if lags(server) && c.isServiceOf(server, server.Status.Endpoint) {
-		how := connection{transport: table.TransportHTTP, url: server.Status.Endpoint, files: files{}} // it finds out about SSE
-		switch was := c.written(desired.ServerBackend(server.Name)); {
-		case was != nil:
-			how.transport, how.hostHeader, how.podsHost = was.Transport, was.HostHeader, was.PodsHost
-			if isHTTPS(how.url) {
-				how.caFile, how.files = was.CAFile, at(was.CAFile, c.Mounted)
-			}
-			return how, nil
-		case how.url != asked && !isHTTPS(how.url):
-			return how, nil
-		}
+	if isCurrent(server) {
+		return c.askedConnection(server, asked)
 	}
-	return c.askedConnection(server, asked)
+	was := c.written(desired.ServerBackend(server.Name))
+	if server.Status.Endpoint == "" || !c.isServiceOf(server, server.Status.Endpoint) {
+		how, refused := c.askedConnection(server, asked)
+		if was != nil && (was.PodsHost == "" || portOf(was.URL) != portOf(asked)) {
+			how.podsHost = ""
+		}
+		return how, refused
+	}
+	how := connection{transport: table.TransportHTTP, url: server.Status.Endpoint, files: files{}} // it finds out about SSE
+	switch {
+	case was != nil:
+		how.transport, how.hostHeader = was.Transport, was.HostHeader
+		if portOf(was.URL) == portOf(how.url) && !losesPods(server) {
+			how.podsHost = was.PodsHost
+		}
+		if isHTTPS(how.url) {
+			how.caFile, how.files = was.CAFile, at(was.CAFile, c.Mounted)
+		}
+		return how, nil
+	case how.url != asked && !isHTTPS(how.url):
+		return how, nil
+	}
+	how, refused := c.askedConnection(server, asked)
+	how.podsHost = "" // where its pods listen is not known: the Service finds the port of each by its name
+	return how, refused
+}
+
+// losesPods says whether the headless Service of a server goes with an edit that is being rolled out.
+func losesPods(server *mcpv1alpha1.MCPServer) bool {
+	accepted := apimeta.FindStatusCondition(server.Status.Conditions, mcpv1alpha1.ConditionAccepted)
+	return !desired.HasPodsService(server) && !isFalse(accepted, server.Generation)
 }
 
 func (c *compiler) askedConnection(server *mcpv1alpha1.MCPServer, url string) (connection, *refusal) {
@@ -107,12 +128,11 @@ func (c *compiler) askedConnection(server *mcpv1alpha1.MCPServer, url string) (c
 	return how, nil
 }
 
-// lags says whether a server may serve by a specification before its newest, which is refused, or is being rolled out. Its endpoint then is
-// what was verified.
-func lags(server *mcpv1alpha1.MCPServer) bool {
+// isCurrent says whether a server is known to serve by its newest specification. Else it may serve by one before, since the newest is
+// refused or being rolled out; if it has an endpoint, that is what was verified.
+func isCurrent(server *mcpv1alpha1.MCPServer) bool {
 	ready := apimeta.FindStatusCondition(server.Status.Conditions, mcpv1alpha1.ConditionReady)
-	isCurrent := ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == server.Generation
-	return server.Status.Endpoint != "" && !isCurrent
+	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == server.Generation
 }
 
 // isServiceOf says whether a URL leads to a server's Service.

@@ -56,8 +56,29 @@ func TestAnEditOfAServerReachesAgentsWhenItServes(t *testing.T) {
 		"rolling, with the Service of the new one": {
 			conditions: rolling, change: func(in *Input) { in.Servers["web"].Status.Endpoint = "http://" + webHost + ":9090/mcp" },
 			want: table.Backend{
-				Transport: table.TransportHTTP, URL: "http://" + webHost + ":9090/mcp", HostHeader: "web.example.com", PodsHost: webPods,
+				Transport: table.TransportHTTP, URL: "http://" + webHost + ":9090/mcp", HostHeader: "web.example.com",
 			},
+		},
+		"rolling, to another path": {
+			conditions: rolling, change: func(in *Input) {
+				in.Servers["web"].Spec = mcpv1alpha1.MCPServerSpec{Port: 8080, Path: "/v2"}
+			},
+			want: table.Backend{
+				Transport: table.TransportHTTP, URL: "http://" + webHost + ":8080/mcp", HostHeader: "web.example.com", PodsHost: webPods,
+			},
+		},
+		"rolling, to a server without sessions, whose headless Service is gone": {
+			conditions: rolling, change: func(in *Input) {
+				in.Servers["web"].Spec = mcpv1alpha1.MCPServerSpec{Port: 8080, Sessions: mcpv1alpha1.SessionsStateless}
+			},
+			want: table.Backend{Transport: table.TransportHTTP, URL: "http://" + webHost + ":8080/mcp", HostHeader: "web.example.com"},
+		},
+		"rolling, to another port, and what was written is not known": {
+			conditions: rolling, change: func(in *Input) {
+				in.Written, in.Servers["web"].Spec = nil, mcpv1alpha1.MCPServerSpec{Port: 9090}
+				in.Servers["web"].Status.Endpoint = "http://" + webHost + ":9090/mcp"
+			},
+			want: table.Backend{Transport: table.TransportHTTP, URL: "http://" + webHost + ":9090/mcp"},
 		},
 		"refused, and what was written is not known": {
 			conditions: refused, change: func(in *Input) { in.Written = nil },
@@ -92,6 +113,45 @@ func TestAnEditOfAServerReachesAgentsWhenItServes(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestNoPodIsDialledByItselfWhileAPortIsEdited: pods of before listen at another port than those of after.
+func TestNoPodIsDialledByItselfWhileAPortIsEdited(t *testing.T) {
+	t.Parallel()
+	in := servedInput(t)
+	web := in.Servers["web"]
+	pass := func(what, wantURL, wantPods string) {
+		t.Helper()
+		out, err := Compile(in)
+		if err != nil || len(out.Table.Backends) == 0 {
+			t.Fatalf("%s: verdicts %v, error %v", what, out.Verdicts, err)
+		}
+		got := out.Table.Backends[0]
+		if got.URL != wantURL || got.PodsHost != wantPods {
+			t.Errorf("%s: at %q by the pods of %q, want %q and %q", what, got.URL, got.PodsHost, wantURL, wantPods)
+		}
+		in.Written = Read(out.JSON, out.Table.Revision)
+	}
+	const before, after = "http://" + webHost + ":8080/mcp", "http://" + webHost + ":9090/mcp"
+	ready := metav1.Condition{Type: mcpv1alpha1.ConditionReady, Status: metav1.ConditionTrue, ObservedGeneration: 1}
+	web.Status = mcpv1alpha1.MCPServerStatus{Endpoint: before, Conditions: []metav1.Condition{ready}}
+	pass("it serves", before, webPods)
+	web.Generation, web.Spec.Port = 2, 9090
+	pass("its Service is not changed yet", before, webPods)
+	web.Status.Endpoint = after
+	pass("its pods are being replaced", after, "")
+	pass("the rollout is stuck", after, "")
+	web.Generation = 3
+	pass("it is mended", after, "")
+	web.Status.Conditions[0].ObservedGeneration = 3
+	pass("all pods are new", after, webPods)
+	web.Status.Conditions[0].Status = metav1.ConditionFalse
+	pass("it fails", after, webPods)
+	web.Status.Endpoint = ""
+	pass("no pod is there", after, webPods)
+	web.Generation, web.Spec.Port = 4, 8080
+	pass("it is edited while it never served", before, "")
+	pass("it is edited, and that is stuck", before, "")
 }
 
 func TestTheAuthoritiesOfAServerStayMountedWhileItServesAsBefore(t *testing.T) {

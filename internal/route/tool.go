@@ -56,12 +56,18 @@ func (c *compiler) mountedStill(tool *mcpv1alpha1.MCPTool) files {
 	case accepted.Reason == mcpv1alpha1.ReasonSecretNotAllowed:
 		c.forbidden.addAll(asked)
 		return files{}
-	case accepted.ObservedGeneration != tool.Generation:
+	case awaitsJudgement(tool):
 		c.awaits = true
 	case accepted.Status == metav1.ConditionTrue:
 		return asked
 	}
 	return asked.among(c.Mounted)
+}
+
+// awaitsJudgement says whether the last edit of a tool is to be judged in a moment.
+func awaitsJudgement(tool *mcpv1alpha1.MCPTool) bool {
+	accepted := apimeta.FindStatusCondition(tool.Status.Conditions, mcpv1alpha1.ConditionAccepted)
+	return accepted != nil && accepted.ObservedGeneration != tool.Generation
 }
 
 // isOwnEndpoint says whether a URL leads to the agent's own gateway: by any name of its Service, or by gateway.publicURL and what is

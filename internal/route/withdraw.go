@@ -23,13 +23,18 @@ func Read(written []byte, revision string) *table.Table {
 }
 
 // NeedsWritten says whether Compile asks for Input.Written: the table depends on it while the keys of the cluster are not known, or a server
-// serves by a specification before its newest.
+// may serve by a specification before its newest; what is mounted does while an edit of a tool is to be judged.
 func NeedsWritten(in Input) bool {
 	if in.Agent.Spec.Auth.Type == mcpv1alpha1.AgentAuthTokens && (in.Issuer == "" || len(in.Keys) == 0) {
 		return true
 	}
 	for _, server := range in.Servers {
-		if lags(server) {
+		if !isCurrent(server) {
+			return true
+		}
+	}
+	for _, tool := range in.Tools {
+		if awaitsJudgement(tool) {
 			return true
 		}
 	}
@@ -38,7 +43,8 @@ func NeedsWritten(in Input) bool {
 
 // Withdraw is the table of an agent whose specification Compile refuses: the one that was written, less what is no longer granted or
 // would have no backend, such as an MCPTool that is gone or may no longer send its credential. What is left is as its object is now; who may
-// call, and what of an MCPServer is granted, stays as it was. Nothing is granted anew. Input.Written must be given.
+// call, and what of an MCPServer is granted, stays as it was. Nothing is granted anew, nor once more: a tool that was taken out while an edit
+// of it was judged is told as held up by the agent. Input.Written must be given.
 func Withdraw(in Input) (Output, error) {
 	in.settleKeys()
 	frame := *in.Written
@@ -58,8 +64,26 @@ func Withdraw(in Input) (Output, error) {
 			c.add(g)
 		}
 	}
+	for _, g := range grantsOf(in.Agent) {
+		if c.written(g.backend()) == nil {
+			c.leaveOut(g)
+		}
+	}
 	return c.finish()
 }
+
+// leaveOut tells what is wrong with something that is granted and that the table does not have; if nothing is, that it waits for the agent.
+func (c *compiler) leaveOut(g grant) {
+	found, refused := c.compile(g)
+	if refused == nil {
+		refused = &refusal{mcpv1alpha1.VerdictPending, heldUp}
+	}
+	c.refuse(g, found.tool, refused)
+}
+
+// heldUp is why something that could be served is not, while the table is what Withdraw left of it.
+const heldUp = "the newest edit of the MCPAgent is not accepted (see its condition Accepted): until it is mended nothing is added to what it " +
+	"serves, not even what was taken out to check an edit of its own; it is served once the MCPAgent is mended"
 
 // written is the backend of that name in the table that was last written; nil if it has none.
 func (c *compiler) written(name string) *table.Backend {
@@ -71,4 +95,52 @@ func (c *compiler) written(name string) *table.Backend {
 		return nil
 	}
 	return &c.Written.Backends[i]
+}
+
+// givenUp are the files of what the table that was last written has, and that is not granted any more or is gone.
+func (c *compiler) givenUp() files {
+	if c.Written == nil {
+		return files{}
+	}
+	granted := map[string]bool{}
+	for _, g := range grantsOf(c.Agent) {
+		granted[g.backend()] = c.isThere(g)
+	}
+	needed, gone := files{}, files{}
+	for i := range c.Written.Backends {
+		b := &c.Written.Backends[i]
+		for _, file := range mountedBy(b) {
+			if granted[b.Name] {
+				needed.addAll(at(file, c.Mounted))
+			} else {
+				gone.addAll(at(file, c.Mounted))
+			}
+		}
+	}
+	return gone.without(needed)
+}
+
+// isThere says whether what is granted exists, and does not go.
+func (c *compiler) isThere(g grant) bool {
+	if g.isTool {
+		tool := c.Tools[g.name]
+		return tool != nil && tool.DeletionTimestamp == nil
+	}
+	server := c.Servers[g.name]
+	return server != nil && server.DeletionTimestamp == nil
+}
+
+// mountedBy are the paths of the files of a backend; some may be empty.
+func mountedBy(b *table.Backend) []string {
+	paths := []string{b.CAFile}
+	if b.Credential != nil {
+		paths = append(paths, b.Credential.ValueFile, b.Credential.UsernameFile, b.Credential.PasswordFile)
+	}
+	if b.ClientCertificate != nil {
+		paths = append(paths, b.ClientCertificate.CertFile, b.ClientCertificate.KeyFile)
+	}
+	if b.Toolset != nil && b.Toolset.Postgres != nil {
+		paths = append(paths, b.Toolset.Postgres.PasswordFile)
+	}
+	return paths
 }

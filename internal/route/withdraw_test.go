@@ -110,6 +110,80 @@ func TestARefusedAgentLosesWhatIsWithdrawnAndGetsNothing(t *testing.T) {
 	}
 }
 
+// TestARefusedAgentTellsTheTruthOfWhatItDoesNotServe: also once the table has no trace of it.
+func TestARefusedAgentTellsTheTruthOfWhatItDoesNotServe(t *testing.T) {
+	t.Parallel()
+	const beingChecked = "the MCPTool has not been checked yet"
+	for name, tc := range map[string]struct {
+		change, settle func(*Input)
+		source         string
+		first, later   mcpv1alpha1.EffectiveTool
+	}{
+		"a tool is deleted": {
+			change: func(in *Input) { delete(in.Tools, "stock") }, source: "tool/stock",
+			first: mcpv1alpha1.EffectiveTool{Verdict: mcpv1alpha1.VerdictMissing, Reason: "there is no MCPTool 'stock' in the namespace team"},
+			later: mcpv1alpha1.EffectiveTool{Verdict: mcpv1alpha1.VerdictMissing, Reason: "there is no MCPTool 'stock' in the namespace team"},
+		},
+		"a server is deleted": {
+			change: func(in *Input) { delete(in.Servers, "web") }, source: "server/web",
+			first: mcpv1alpha1.EffectiveTool{Verdict: mcpv1alpha1.VerdictMissing, Reason: "there is no MCPServer 'web' in the namespace team"},
+			later: mcpv1alpha1.EffectiveTool{Verdict: mcpv1alpha1.VerdictMissing, Reason: "there is no MCPServer 'web' in the namespace team"},
+		},
+		"a Secret is restricted": {
+			change: func(in *Input) {
+				in.Tools["stock"].Status.Conditions[0] = metav1.Condition{
+					Type: mcpv1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: mcpv1alpha1.ReasonSecretNotAllowed,
+					Message: "not for this host", ObservedGeneration: 1,
+				}
+			}, source: "tool/stock",
+			first: mcpv1alpha1.EffectiveTool{Name: "stock", SourceGeneration: 1, Verdict: mcpv1alpha1.VerdictInvalid, Reason: "not for this host"},
+			later: mcpv1alpha1.EffectiveTool{Name: "stock", SourceGeneration: 1, Verdict: mcpv1alpha1.VerdictInvalid, Reason: "not for this host"},
+		},
+		"a tool is edited, and then accepted": {
+			change: func(in *Input) { in.Tools["stock"].Generation = 2 },
+			settle: func(in *Input) { in.Tools["stock"].Status.Conditions[0].ObservedGeneration = 2 }, source: "tool/stock",
+			first: mcpv1alpha1.EffectiveTool{Name: "stock", SourceGeneration: 2, Verdict: mcpv1alpha1.VerdictPending, Reason: beingChecked},
+			later: mcpv1alpha1.EffectiveTool{Name: "stock", SourceGeneration: 2, Verdict: mcpv1alpha1.VerdictPending, Reason: heldUp},
+		},
+		"something is granted by the edit that is refused": {
+			change: grantNew, source: "tool/new",
+			first: mcpv1alpha1.EffectiveTool{Name: "new", SourceGeneration: 1, Verdict: mcpv1alpha1.VerdictPending, Reason: heldUp},
+			later: mcpv1alpha1.EffectiveTool{Name: "new", SourceGeneration: 1, Verdict: mcpv1alpha1.VerdictPending, Reason: heldUp},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in := servedInput(t)
+			in.Agent.Spec.Auth.Audiences = []string{"https://kubernetes.default.svc"}
+			tc.change(&in)
+			tell := func() mcpv1alpha1.EffectiveTool {
+				t.Helper()
+				out, err := Withdraw(in)
+				if err != nil {
+					t.Fatal(err)
+				}
+				in.Written = Read(out.JSON, out.Table.Revision)
+				tools, _, _ := Effective(in.Agent, out, nil)
+				i := slices.IndexFunc(tools, func(tool mcpv1alpha1.EffectiveTool) bool { return tool.Source == tc.source })
+				if i < 0 {
+					t.Fatalf("nothing is told of it: %+v", tools)
+				}
+				return tools[i]
+			}
+			tc.first.Source, tc.later.Source = tc.source, tc.source
+			if diff := cmp.Diff(tc.first, tell()); diff != "" {
+				t.Errorf("at first (-want +got)\n%s", diff)
+			}
+			if tc.settle != nil {
+				tc.settle(&in)
+			}
+			if diff := cmp.Diff(tc.later, tell()); diff != "" {
+				t.Errorf("later (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
 // grantNew grants a tool that the table does not have.
 func grantNew(in *Input) {
 	in.Tools["new"] = acceptedTool("new")

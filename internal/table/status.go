@@ -36,8 +36,8 @@ type BackendStatus struct {
 	State BackendState `json:"state"`
 	// ErrorClass is why State is BackendFailed: "DNS", "Connect", "TLS", "Timeout", "Unauthorized", "Forbidden", "NotFound",
 	// "Credential" (the gateway's own cannot be read), "NotMCP", "ServerError", "ChildExited", "ChildSilent", "TooLarge"; of a Toolset also
-	// "Denied" (its address may not be dialled), "Definition" (what holds its tools is not there, or not as expected) and
-	// "Statement" (the database refuses its statement).
+	// "Denied" (its address may not be dialled), "Definition" (what holds its tools is not there, or not as expected), "Statement" (the
+	// database refuses its statement) and "NotPostgres" (what answers at its place is no PostgreSQL server).
 	ErrorClass string `json:"errorClass,omitempty"`
 	// ErrorDetail says more of the classes "Denied", "Definition", "Statement" and "Credential", in at most 256 bytes of printable text
 	// without any secret; of a Toolset that is BackendReady it says which of its tools cannot be offered. It is in the gateway's own

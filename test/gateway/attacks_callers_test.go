@@ -173,7 +173,20 @@ func TestASessionIsWorthNothingToAnotherCaller(t *testing.T) {
 	g := serveTable(t, table.Table{Auth: i.auth("alice", "bob"), Backends: []table.Backend{{Name: "server", URL: serve(t, seen)}}})
 	as := func(name string) []string { return []string{"Authorization", "Bearer " + i.token(name, nil)} }
 	call, session := legacyCall(t, g.URL, "echo", `{"text":"hers"}`, as("alice")...)
-	before := len(seen.with(""))
+	if r, answer := post(t, g.URL, call, append(as("alice"), session...)...); r.StatusCode != http.StatusOK || !strings.Contains(answer, "hers") {
+		t.Fatalf("its owner, before: %s: %s", r.Status, answer)
+	}
+	// The gateway asks the server for its lists meanwhile, in a session of its own.
+	hers := seen.with(`"hers"`)[0].Header.Get("Mcp-Session-Id")
+	heard := func() (n int) {
+		for _, r := range seen.with("") {
+			if r.Header.Get("Mcp-Session-Id") == hers {
+				n++
+			}
+		}
+		return n
+	}
+	before := heard()
 	cancel := `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}`
 	for name, ask := range map[string]struct{ method, body string }{
 		"a call": {http.MethodPost, call}, "a cancellation": {http.MethodPost, cancel}, "an answer": {http.MethodPost, `{"jsonrpc":"2.0","id":1,"result":{}}`},
@@ -184,8 +197,8 @@ func TestASessionIsWorthNothingToAnotherCaller(t *testing.T) {
 			t.Errorf("%s: %s: %s", name, r.Status, answer)
 		}
 	}
-	if n := len(seen.with("")) - before; n != 0 {
-		t.Errorf("the backend heard of it %d times", n)
+	if n := heard() - before; n != 0 || len(seen.with(`"hers"`)) != 1 {
+		t.Errorf("the backend heard of it %d times, and was sent the call %d times", n, len(seen.with(`"hers"`)))
 	}
 	if r, answer := post(t, g.URL, call, append(as("alice"), session...)...); r.StatusCode != http.StatusOK || !strings.Contains(answer, "hers") {
 		t.Errorf("its owner: %s: %s", r.Status, answer)

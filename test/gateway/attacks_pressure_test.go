@@ -121,6 +121,43 @@ func TestMessagesWithoutAnAnswerHaveAQuotaOfTheirOwn(t *testing.T) {
 	running.Wait()
 }
 
+// TestCallsThatTheirClientsGiveUpDoNotCloseABackend: that a client leaves says nothing of the server.
+func TestCallsThatTheirClientsGiveUpDoNotCloseABackend(t *testing.T) {
+	t.Parallel()
+	begun := make(chan struct{}, 1)
+	server := mcp.NewServer(&mcp.Implementation{Name: "server", Version: "1"}, nil)
+	addTool(server, "wait", func(ctx context.Context, _ *mcp.CallToolRequest, _ none) (string, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return "", ctx.Err()
+	})
+	addTool(server, "who", answering("me"))
+	for version, handler := range map[string]http.Handler{modern: modernOnly(server), legacy: streamable(nil)(server)} {
+		g := launch.Serve(t, binary, []table.Backend{{Name: "server", URL: serve(t, handler)}})
+		c := connect(t, g.URL, version)
+		for range 12 {
+			ctx, leave := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				_, err := c.try(ctx, "wait", nil)
+				ended <- err
+			}()
+			select {
+			case <-begun:
+			case err := <-ended:
+				t.Fatalf("%s: a call is refused: %v", version, err)
+			}
+			leave()
+			if err := <-ended; err == nil {
+				t.Errorf("%s: a call that was given up is answered", version)
+			}
+		}
+		if got := c.call(t, "who", nil); got != "me" {
+			t.Errorf("%s: after calls that were given up: %s", version, got)
+		}
+	}
+}
+
 // TestABackendThatHangsTakesNoCallsFromOthers, and when it has hung for a while its callers are told at once, until it is back.
 func TestABackendThatHangsTakesNoCallsFromOthers(t *testing.T) {
 	t.Parallel()

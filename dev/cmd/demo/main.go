@@ -15,7 +15,7 @@ func main() {
 		os.Exit(1)
 	}
 	fmt.Printf("\nAll of it took %.0f s.  Look around:  eval \"$(go run -C dev ./cmd/devcluster env)\"; kubectl get mcp-operator -A\n"+
-		"Done:  make demo-down\n", time.Since(begin).Seconds())
+		"When you are done:  make demo-down\n", time.Since(begin).Seconds())
 }
 
 func run() error {

@@ -19,6 +19,7 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/cluster"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/observer"
+	"github.com/mcp-operator/mcp-operator/internal/route"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -151,13 +152,13 @@ func makeScope(t *testing.T, r *Reconciler, agent *mcpv1alpha1.MCPAgent) *scope 
 
 // serving is the answer of a gateway that serves a table whose one backend is web.
 func serving(revision string, change ...func(*table.Status)) observer.Answer {
-	status := &table.Status{Revision: revision, Backends: []table.BackendStatus{{
+	status := table.Status{Revision: revision, Backends: []table.BackendStatus{{
 		Name: "server-web", State: table.BackendReady, Tools: []table.ToolStatus{{Name: "ask", Original: "ask", Verdict: table.ToolServed}},
 	}}}
 	for _, c := range change {
-		c(status)
+		c(&status)
 	}
-	return observer.Answer{Known: true, Status: status}
+	return observer.Answer{Known: true, Status: &route.Heard{Status: status}}
 }
 
 // condition returns a condition of the generation 2.

@@ -21,7 +21,6 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 	"github.com/mcp-operator/mcp-operator/internal/route"
-	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
 const (
@@ -190,8 +189,11 @@ func (s *scope) ageOfTable() time.Duration {
 }
 
 // count sorts what the gateways said: the status of those that serve the newest table, why one refuses it, and how many are known.
-func (s *scope) count() (newest []table.Status, refusal string, known int) {
+func (s *scope) count() (newest []route.Heard, refusal string, known int) {
 	revision, remembered := s.agent.Status.TableRevision, s.recall(s.key())
+	// Which table was the one before is not known after a restart. Any may be, while gateways could be taking the newest over, and that of one
+	// that refuses the newest.
+	isRestarted, inTime := remembered.written.IsZero(), s.ageOfTable() < tableGrace
 	for _, answer := range s.answers {
 		if !answer.Known {
 			continue
@@ -204,8 +206,8 @@ func (s *scope) count() (newest []table.Status, refusal string, known int) {
 		case answer.Status.Revision == revision:
 			newest = append(newest, *answer.Status)
 			s.serving++
-		case remembered.isBefore(answer.Status.Revision, time.Now()) || remembered.written.IsZero():
-			s.serving++ // which table was the one before is not known after a restart: that changes nothing of what is told
+		case remembered.isBefore(answer.Status.Revision, time.Now()) || isRestarted && (inTime || answer.Status.TableError != ""):
+			s.serving++
 		}
 		if answer.Status.Revision != revision && answer.Status.TableError != "" {
 			refusal = clean(answer.Status.TableError)
@@ -229,7 +231,7 @@ func clean(text string) string {
 }
 
 // judge writes the verdicts on all tools into the status, and sums them up.
-func (s *scope) judge(newest []table.Status) reconcile.Outcome {
+func (s *scope) judge(newest []route.Heard) reconcile.Outcome {
 	status := &s.agent.Status
 	tools, served, problems := route.Effective(s.agent, s.route, newest)
 	status.EffectiveTools, status.ToolCount, s.problems = tools, &served, problems
@@ -238,7 +240,7 @@ func (s *scope) judge(newest []table.Status) reconcile.Outcome {
 	}
 	for _, tool := range tools {
 		if tool.Verdict == mcpv1alpha1.VerdictPending {
-			return reconcile.Wait(mcpv1alpha1.ReasonPending, "Not all that is granted has been asked yet; status.effectiveTools says what is pending", 0)
+			return reconcile.Wait(mcpv1alpha1.ReasonPending, "Not all that is granted is served yet; status.effectiveTools says what is pending, and why", 0)
 		}
 	}
 	message := fmt.Sprintf("%d tools are served", served)

@@ -17,6 +17,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/observer"
 	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/diagnose"
+	"github.com/mcp-operator/mcp-operator/internal/route"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -136,6 +137,10 @@ func TestRoutedTellsWhatGatewaysServe(t *testing.T) {
 		"all is served": {
 			answers: []observer.Answer{serving(revisionOfTable)}, want: routed, serving: 1, verdict: "Served",
 		},
+		"more is served than is listed": {
+			answers: []observer.Answer{unlisted(serving(revisionOfTable), 3000)}, serving: 1, verdict: "Served",
+			want: condition("Routed", "True", "Routed", "3001 tools are served"),
+		},
 		"a server offers more than is taken": {
 			answers: []observer.Answer{serving(revisionOfTable, cut)}, serving: 1, verdict: "Served",
 			want: condition("Routed", "True", "Routed",
@@ -147,7 +152,7 @@ func TestRoutedTellsWhatGatewaysServe(t *testing.T) {
 		},
 		"a backend was not asked yet": {
 			answers: []observer.Answer{serving(revisionOfTable, unasked)}, serving: 1, verdict: "Pending",
-			want: condition("Routed", "Unknown", "Pending", "Not all that is granted has been asked yet; status.effectiveTools says what is pending"),
+			want: condition("Routed", "Unknown", "Pending", "Not all that is granted is served yet; status.effectiveTools says what is pending, and why"),
 		},
 		"no pod is ready": {
 			verdict: "Pending", want: condition("Routed", "Unknown", "Pending", "No pod of the gateway is ready to be asked"),
@@ -182,6 +187,10 @@ func TestRoutedTellsWhatGatewaysServe(t *testing.T) {
 		},
 		"a restart while gateways take a table over is not told": {
 			answers: []observer.Answer{serving("before")}, unknown: true, stored: routed, serving: 1,
+		},
+		"a restart long ago, and a gateway that serves an old table": {
+			answers: []observer.Answer{serving("before")}, unknown: true, stored: routed, started: hour,
+			want: condition("Routed", "Unknown", "Pending", "No gateway serves the newest routing table yet"),
 		},
 		"the operator has just started": {answers: []observer.Answer{{}}, stored: routed},
 		"the operator has just started, and the agent is new": {
@@ -271,5 +280,11 @@ func TestWhatAGatewaySaysIsCleaned(t *testing.T) {
 	}
 }
 
+// unlisted is an answer with so many tools that are served and not listed.
+func unlisted(answer observer.Answer, count int32) observer.Answer {
+	answer.Status.Unlisted = map[string]int32{"server-web": count}
+	return answer
+}
+
 // refusal is the status of a gateway that serves no table, and says why.
-func refusal(why string) *table.Status { return &table.Status{TableError: why} }
+func refusal(why string) *route.Heard { return &route.Heard{Status: table.Status{TableError: why}} }

@@ -7,9 +7,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -58,6 +60,15 @@ func (s *scope) validate(context.Context) reconcile.Outcome {
 }
 
 const valid = "Configuration is valid"
+
+// observeGateway says that the gateway's children are as asked when the agent's own workload is held up: what was wrong with one of them
+// before is not any more. What was True stays, of the generation that it was.
+func (s *scope) observeGateway(context.Context) reconcile.Outcome {
+	if !s.gatewayApplied || s.missing == nil || s.stored(mcpv1alpha1.ConditionApplied).Status == metav1.ConditionTrue {
+		return reconcile.Keep(0)
+	}
+	return reconcile.Wait(mcpv1alpha1.ReasonApplyFailed, "The gateway is up to date; the agent's own workload waits for what it reads, see Accepted", 0)
+}
 
 // requireReferences says whether everything exists that the agent's own workload reads.
 func (s *scope) requireReferences(context.Context) reconcile.Outcome {
@@ -178,12 +189,13 @@ func (s *scope) applyGateway(ctx context.Context) reconcile.Outcome {
 		s.failedChild = "Deployment"
 		return reconcile.Invalid(mcpv1alpha1.ReasonGatewayImageMissing, errNoGatewayImage)
 	}
-	if out := s.remove(ctx, s.children.Unwanted); !out.IsDone() {
-		return out
+	if err := s.remove(ctx, s.children.Unwanted); err != nil {
+		return s.wrong("what is asked for no more", err)
 	}
 	if err := s.apply(ctx, s.children.Deployment); err != nil {
 		return s.wrong("Deployment", err)
 	}
+	s.gatewayDeployed = true
 	if budget := s.children.DisruptionBudget; budget != nil {
 		if err := s.apply(ctx, budget); err != nil {
 			return s.wrong("PodDisruptionBudget", err)
@@ -226,13 +238,18 @@ func (s *scope) applyRuntime(ctx context.Context) reconcile.Outcome {
 	return done()
 }
 
-// removeOutlived removes what protects the pods of an own workload that is asked for no more, once they are gone. One that is told to end
-// may run, and connect, until its grace period is over.
-func (s *scope) removeOutlived(ctx context.Context) reconcile.Outcome {
-	if !s.seen || s.runtime.deployment != nil || len(s.runtime.pods)+s.runtime.going > 0 {
-		return done()
+// removeSpare removes what is not needed any more. That it cannot be removed takes nothing from an agent that works. What protects the pods of
+// an own workload that is asked for no more goes when they are gone: one that is told to end may run, and connect, until its grace period
+// is over.
+func (s *scope) removeSpare(ctx context.Context) reconcile.Outcome {
+	spare := s.children.Spare
+	if s.seen && s.runtime.deployment == nil && len(s.runtime.pods)+s.runtime.going == 0 {
+		spare = slices.Concat(spare, s.children.Outlived)
 	}
-	return s.remove(ctx, s.children.Outlived)
+	if err := s.remove(ctx, spare); err != nil {
+		return reconcile.Leftover(mcpv1alpha1.ReasonApplied, allApplied, fmt.Errorf("what is not needed any more could not be removed: %w", err))
+	}
+	return done()
 }
 
 // child is one to apply, and what to call it.
@@ -246,23 +263,26 @@ func (s *scope) apply(ctx context.Context, child client.Object) error {
 	return err
 }
 
-// remove deletes children, as far as they are this agent's.
-func (s *scope) remove(ctx context.Context, children []desired.Object) reconcile.Outcome {
+// remove deletes children, as far as they are this agent's. One that cannot be deleted keeps none of the others, and is what the error is
+// about.
+func (s *scope) remove(ctx context.Context, children []desired.Object) error {
+	var failed error
 	for _, child := range children {
 		obj, ok := child.(client.Object)
 		if !ok {
 			continue // never: both are what metav1.Object and runtime.Object are
 		}
-		if err := s.applier.Remove(ctx, s.agent, obj); err != nil {
-			return s.wrong("what is asked for no more", err)
+		if err := s.applier.Remove(ctx, s.agent, obj); err != nil && failed == nil {
+			failed = err
 		}
 	}
-	return done()
+	return failed
 }
 
-func done() reconcile.Outcome {
-	return reconcile.Done(mcpv1alpha1.ReasonApplied, "All child objects are up to date")
-}
+// allApplied is the message of Applied when nothing is wrong.
+const allApplied = "All child objects are up to date"
+
+func done() reconcile.Outcome { return reconcile.Done(mcpv1alpha1.ReasonApplied, allApplied) }
 
 // wrong turns the error of writing a child into an outcome.
 func (s *scope) wrong(kind string, err error) reconcile.Outcome {

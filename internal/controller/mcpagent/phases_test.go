@@ -285,7 +285,7 @@ func TestAnOwnWorkloadIsProtectedUntilItsLastPodIsGone(t *testing.T) {
 				t.Fatalf("outcome %+v", out)
 			}
 			s.observePods(t.Context())
-			if out := s.removeOutlived(t.Context()); !out.IsDone() {
+			if out := s.removeSpare(t.Context()); !out.IsDone() {
 				t.Fatalf("outcome %+v", out)
 			}
 			err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(policy), &networkingv1.NetworkPolicy{})

@@ -58,10 +58,11 @@ var phases = []reconcile.Phase[*scope]{
 	{Name: PhaseNetworkPolicy, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyPolicies},
 	{Name: PhaseService, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyService},
 	{Name: PhaseGateway, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyGateway},
+	{Condition: mcpv1alpha1.ConditionApplied, Observes: true, Do: (*scope).observeGateway},
 	{Name: PhaseReferences, Condition: mcpv1alpha1.ConditionAccepted, Do: (*scope).requireReferences},
 	{Name: PhaseRuntime, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyRuntime},
 	{Condition: mcpv1alpha1.ConditionAvailable, Observes: true, Do: (*scope).observePods},
-	{Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).removeOutlived},
+	{Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).removeSpare},
 	{Condition: mcpv1alpha1.ConditionRouted, Observes: true, Do: (*scope).observeRoutes},
 }
 
@@ -120,6 +121,7 @@ type Reconciler struct {
 	observer asker
 	parts    []manager.Runnable // to be started with the controller
 	woken    chan wakeup
+	begin    sync.Once // sets started
 	started  time.Time
 
 	mu       sync.Mutex
@@ -180,7 +182,7 @@ func New(opts Options) *Reconciler {
 	if opts.Workers == 0 {
 		opts.Workers = 16
 	}
-	r := &Reconciler{Options: opts, woken: make(chan wakeup, 1024), started: time.Now(), memories: map[types.NamespacedName]memory{}}
+	r := &Reconciler{Options: opts, woken: make(chan wakeup, 1024), memories: map[types.NamespacedName]memory{}}
 	if r.Transport == nil {
 		r.Transport = directTransport
 	}
@@ -202,7 +204,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 	if agent == nil || err != nil {
 		return ctrl.Result{}, err
 	}
-	facts := r.cluster.Facts()
+	facts := r.learned()
 	if !facts.Asked {
 		return ctrl.Result{}, nil // what is known of the cluster wakes every agent
 	}
@@ -221,6 +223,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Resu
 		return ctrl.Result{}, result.Err
 	}
 	return ctrl.Result{RequeueAfter: result.After}, nil
+}
+
+// learned is what is known of the cluster. With that the work begins, for which a standby may have waited for long.
+func (r *Reconciler) learned() cluster.Facts {
+	facts := r.cluster.Facts()
+	if facts.Asked {
+		r.begin.Do(func() { r.started = time.Now() })
+	}
+	return facts
 }
 
 // read returns the agent to reconcile; nil if there is nothing left to do, since it or its namespace goes: then the garbage collector

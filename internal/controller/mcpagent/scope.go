@@ -47,11 +47,12 @@ type scope struct {
 	// failedChild is the kind of the child that could not be written; set by the acting phases.
 	failedChild string
 
-	// revised says that another table was written; set by applyTable.
+	// revised says that another table was written; set by withdraw and applyTable.
 	revised bool
 
-	// gatewayApplied says that all children of the gateway are as the current generation asks; set by applyGateway.
-	gatewayApplied bool
+	// gatewayDeployed says that the gateway's Deployment, and what its pods need, is as the current generation asks; gatewayApplied says that
+	// of all children of the gateway. Set by applyGateway.
+	gatewayDeployed, gatewayApplied bool
 
 	// applied says that all children are as the current generation asks; set by the last acting phase.
 	applied bool
@@ -60,8 +61,8 @@ type scope struct {
 	seen             bool
 	gateway, runtime workload
 
-	// answers are what the gateways said, serving how many of their pods serve the newest table or the one before, newest how many serve
-	// the newest. Set by observeRoutes.
+	// answers are what the gateways said, newest how many of their pods serve the newest table, serving how many serve that or one that it
+	// may just be replacing. Set by observeRoutes.
 	answers         []observer.Answer
 	serving, newest int
 

@@ -51,11 +51,12 @@ func (s *scope) set(c metav1.Condition) {
 }
 
 // endpoint is published once a gateway serves it, and stays while a pod is ready. That of an older generation stands until the current
-// one is served: its scheme may be another. What keeps the agent's own workload from running does not matter to other clients.
+// one is served: its scheme may be another. What keeps the agent's own workload from running does not matter to other clients, nor does what
+// keeps the gateway from being scaled or protected.
 func (s *scope) endpoint() string {
 	published, ready := s.stale.Status.Endpoint, s.current(mcpv1alpha1.ConditionReady)
 	switch {
-	case s.gatewayApplied && s.isGatewaySettled() && s.newest > 0:
+	case s.gatewayDeployed && s.isGatewaySettled() && s.newest > 0:
 		return desired.GatewayEndpoint(s.agent, s.ClusterDomain)
 	case ready.Status == metav1.ConditionTrue && (published == "" || ready.ObservedGeneration == s.agent.Generation):
 		return desired.GatewayEndpoint(s.agent, s.ClusterDomain)
@@ -79,15 +80,15 @@ func (s *scope) progressing() metav1.Condition {
 		return stored
 	}
 	if s.gateway.deployment == nil {
-		if s.current(mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse || s.current(mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse {
+		if s.isRefused() {
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonSettled, "Nothing is rolled out"
 		}
 		return c
 	}
 	message, settled := "All pods are of the current specification", true
 	if s.runtime.deployment == nil && desired.HasRuntime(s.agent) {
-		// One that could not be written is no rollout.
-		message, settled = "Nothing is rolled out", s.current(mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse
+		// One that is held up, or could not be written, is no rollout.
+		message, settled = "Nothing is rolled out", s.isRefused()
 	}
 	for _, w := range []*workload{&s.gateway, &s.runtime} {
 		if why, stuck := w.stuck(); stuck {
@@ -105,6 +106,11 @@ func (s *scope) progressing() metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonSettled, message
 	}
 	return c
+}
+
+// isRefused says whether the specification, or one of the children that it asks for, is.
+func (s *scope) isRefused() bool {
+	return s.current(mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse || s.current(mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse
 }
 
 // stuck says whether a rollout makes no progress, and why.

@@ -22,7 +22,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	crevent "sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -35,6 +34,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/urgent"
 )
 
 // Name names the controller.
@@ -50,9 +50,6 @@ const (
 
 // maxBackoff is the longest pause after a failed pass.
 const maxBackoff = time.Minute
-
-// urgent is the priority of what may withdraw a grant: it overtakes everything that waits.
-const urgent = 100
 
 // SetupWithManager adds the controller, its watches and what it knows the cluster and the gateways by to a manager.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
@@ -73,9 +70,9 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// Our own status writes wake too: such a pass writes nothing, and a status that somebody else wrote is corrected.
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named(Name).
-		Watches(&mcpv1alpha1.MCPAgent{}, urgently(itself), changed).
-		Watches(&mcpv1alpha1.MCPServer{}, urgently(r.byIndex(indexServers)), builder.WithPredicates(beyondMetadata())).
-		Watches(&mcpv1alpha1.MCPTool{}, urgently(r.byIndex(indexTools)), builder.WithPredicates(beyondMetadata())).
+		Watches(&mcpv1alpha1.MCPAgent{}, urgent.Handler(urgent.Itself, withdraws), changed).
+		Watches(&mcpv1alpha1.MCPServer{}, urgent.Handler(r.byIndex(indexServers), withdraws), builder.WithPredicates(beyondMetadata())).
+		Watches(&mcpv1alpha1.MCPTool{}, urgent.Handler(r.byIndex(indexTools), withdraws), builder.WithPredicates(beyondMetadata())).
 		Watches(&appsv1.Deployment{}, own, changed).
 		Watches(&corev1.Service{}, gateway, changed).
 		Watches(&networkingv1.NetworkPolicy{}, r.byName(desired.GatewayName(""), desired.ServersPolicyName(""), desired.RuntimeName("")), changed).
@@ -163,39 +160,8 @@ func enqueue(_ context.Context, e wakeup, queue workqueue.TypedRateLimitingInter
 	queue.Add(crreconcile.Request{NamespacedName: e.Object})
 }
 
-func itself(_ context.Context, obj client.Object) []crreconcile.Request {
-	return []crreconcile.Request{{NamespacedName: client.ObjectKeyFromObject(obj)}}
-}
-
-// urgently puts what changes by somebody's will, or goes, before everything else: it may withdraw a grant.
-func urgently(find handler.MapFunc) handler.EventHandler {
-	add := func(ctx context.Context, obj client.Object, priority *int, queue workqueue.TypedRateLimitingInterface[crreconcile.Request]) {
-		for _, request := range find(ctx, obj) {
-			if prioritised, ok := queue.(priorityqueue.PriorityQueue[crreconcile.Request]); ok {
-				prioritised.AddWithOpts(priorityqueue.AddOpts{Priority: priority}, request)
-				continue
-			}
-			queue.Add(request)
-		}
-	}
-	type queueOf = workqueue.TypedRateLimitingInterface[crreconcile.Request]
-	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, e crevent.CreateEvent, queue queueOf) {
-			add(ctx, e.Object, nil, queue) // of the first list low, by handler.Funcs
-		},
-		UpdateFunc: func(ctx context.Context, e crevent.UpdateEvent, queue queueOf) {
-			var priority *int
-			if e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || !e.ObjectNew.GetDeletionTimestamp().IsZero() ||
-				isWithdrawn(e.ObjectOld, e.ObjectNew) {
-				priority = new(urgent)
-			}
-			add(ctx, e.ObjectNew, priority, queue)
-		},
-		DeleteFunc: func(ctx context.Context, e crevent.DeleteEvent, queue queueOf) {
-			add(ctx, e.Object, new(urgent), queue)
-		},
-	}
-}
+// withdraws says whether an update may withdraw a grant.
+func withdraws(was, is client.Object) bool { return urgent.IsEdited(was, is) || isWithdrawn(was, is) }
 
 // isWithdrawn says whether an MCPServer or MCPTool is no longer accepted, applied or allowed to be connected to: its status tells that, of a
 // Secret that must not be sent any more for one.

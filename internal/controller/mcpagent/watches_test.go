@@ -17,6 +17,7 @@ import (
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/cluster"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/urgent"
 )
 
 // queue is a priority queue that only remembers.
@@ -41,11 +42,14 @@ func (q *queue) AddWithOpts(opts priorityqueue.AddOpts, requests ...crreconcile.
 
 func TestWhatMayWithdrawAGrantOvertakesEverythingThatWaits(t *testing.T) {
 	t.Parallel()
+	const ahead = 100
 	version := func(version string, generation int64) *mcpv1alpha1.MCPAgent {
 		return makeAgent(func(agent *mcpv1alpha1.MCPAgent) { agent.ResourceVersion, agent.Generation = version, generation })
 	}
 	going := version("3", 2)
-	going.DeletionTimestamp = &metav1.Time{}
+	going.DeletionTimestamp = new(metav1.Now())
+	later := going.DeepCopy()
+	later.ResourceVersion = "4"
 	tool := func(kind string, status metav1.ConditionStatus, reason string) *mcpv1alpha1.MCPTool {
 		return &mcpv1alpha1.MCPTool{
 			ObjectMeta: metav1.ObjectMeta{Name: "helper", ResourceVersion: string(status) + reason},
@@ -57,25 +61,27 @@ func TestWhatMayWithdrawAGrantOvertakesEverythingThatWaits(t *testing.T) {
 		s.ResourceVersion, s.Status.Conditions = string(status), []metav1.Condition{{Type: "Accepted", Status: status}}
 		return s
 	}
+	handler := urgent.Handler(urgent.Itself, withdraws)
 	turns := func(was, is client.Object) func(*queue) {
-		return func(q *queue) { urgently(itself).Update(t.Context(), update(was, is), q) }
+		return func(q *queue) { handler.Update(t.Context(), update(was, is), q) }
 	}
-	handler := urgently(itself)
 	tests := map[string]struct {
 		do   func(*queue)
 		want int
 	}{
-		"an edit":    {func(q *queue) { handler.Update(t.Context(), update(version("1", 1), version("2", 2)), q) }, urgent},
-		"a status":   {func(q *queue) { handler.Update(t.Context(), update(version("1", 2), version("2", 2)), q) }, 0},
-		"a resync":   {func(q *queue) { handler.Update(t.Context(), update(version("1", 2), version("1", 2)), q) }, -100},
-		"a deletion": {func(q *queue) { handler.Delete(t.Context(), crevent.DeleteEvent{Object: version("1", 1)}, q) }, urgent},
-		"a tool that may not send its credential": {turns(tool("Accepted", "True", ""), tool("Accepted", "False", "SecretNotAllowed")), urgent},
-		"a tool that is judged again":             {turns(tool("Accepted", "True", ""), tool("Accepted", "Unknown", "")), urgent},
-		"a tool that lost its definitions":        {turns(tool("Applied", "True", ""), tool("Applied", "False", "")), urgent},
-		"a tool whose address is denied":          {turns(tool("Reachable", "True", ""), tool("Reachable", "False", "AddressDenied")), urgent},
+		"an edit":                     {turns(version("1", 1), version("2", 2)), ahead},
+		"a status":                    {turns(version("1", 2), version("2", 2)), 0},
+		"a resync":                    {turns(version("1", 2), version("1", 2)), -100},
+		"a deletion":                  {func(q *queue) { handler.Delete(t.Context(), crevent.DeleteEvent{Object: version("1", 1)}, q) }, ahead},
+		"a deletion that waits":       {turns(version("2", 2), going), ahead},
+		"what is told while it waits": {turns(going, later), 0},
+		"a tool that may not send its credential": {turns(tool("Accepted", "True", ""), tool("Accepted", "False", "SecretNotAllowed")), ahead},
+		"a tool that is judged again":             {turns(tool("Accepted", "True", ""), tool("Accepted", "Unknown", "")), ahead},
+		"a tool that lost its definitions":        {turns(tool("Applied", "True", ""), tool("Applied", "False", "")), ahead},
+		"a tool whose address is denied":          {turns(tool("Reachable", "True", ""), tool("Reachable", "False", "AddressDenied")), ahead},
 		"a tool that does not answer":             {turns(tool("Reachable", "True", ""), tool("Reachable", "False", "ConnectFailed")), 0},
 		"a tool that is accepted":                 {turns(tool("Accepted", "False", "Invalid"), tool("Accepted", "True", "")), 0},
-		"a server that is not accepted any more":  {turns(server("True"), server("False")), urgent},
+		"a server that is not accepted any more":  {turns(server("True"), server("False")), ahead},
 		"a new agent":                             {func(q *queue) { handler.Create(t.Context(), crevent.CreateEvent{Object: version("1", 1)}, q) }, 0},
 		"the beginning": {func(q *queue) {
 			handler.Create(t.Context(), crevent.CreateEvent{Object: version("1", 1), IsInInitialList: true}, q)
@@ -213,6 +219,9 @@ func TestNothingIsDoneBeforeTheClusterIsKnown(t *testing.T) {
 	}
 	if got := reconcile.ConditionOf(agent.Status.Conditions, "Applied"); got.Status != "Unknown" {
 		t.Errorf("the addresses of the API server are not known, and Applied is %+v", got)
+	}
+	if left := r.patience(request.NamespacedName); left <= 0 {
+		t.Errorf("what is stored counted until %s ago, and the operator has only just begun", -left)
 	}
 }
 

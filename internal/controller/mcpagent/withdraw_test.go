@@ -1,13 +1,17 @@
 package mcpagent
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/cluster"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
@@ -93,6 +97,44 @@ func TestWhatIsDeletedIsWithdrawnThoughTheAgentIsRefused(t *testing.T) {
 				t.Errorf("who may call (-before +after)\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestARefusedAgentSaysWhatIsGoneOfWhatItIsGranted(t *testing.T) {
+	t.Parallel()
+	r, g := makeReconciler(t, makeServer(), makeGateway(), makePod("one"))
+	agent := makeAgent()
+	pass(t, r, agent, known)
+	agent.Spec.Auth = mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthTokens, Audiences: []string{known.Issuer}}
+	if err := r.Client.Delete(t.Context(), makeServer()); err != nil {
+		t.Fatal(err)
+	}
+	accepted, written := pass(t, r, agent, known)
+	if accepted.Status != metav1.ConditionFalse || len(written.Backends) != 0 {
+		t.Fatalf("Accepted %+v, %d backends", accepted, len(written.Backends))
+	}
+	content, err := json.Marshal(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &corev1.ConfigMap{}
+	if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "helper-gateway"}, stored); err != nil {
+		t.Fatal(err)
+	}
+	stored.Data = map[string]string{desired.TableKey: string(content)} // what is applied to an object that exists is not kept here
+	if err := r.Client.Update(t.Context(), stored); err != nil {
+		t.Fatal(err)
+	}
+	g.answers["one"] = serving(written.Revision, func(status *table.Status) { status.Backends = nil })
+	pass(t, r, agent, known)
+	want := []mcpv1alpha1.EffectiveTool{{
+		Source: "server/web", Verdict: mcpv1alpha1.VerdictMissing, Reason: "there is no MCPServer 'web' in the namespace team",
+	}}
+	if diff := cmp.Diff(want, agent.Status.EffectiveTools); diff != "" {
+		t.Errorf("effective tools (-want +got)\n%s", diff)
+	}
+	if routed := reconcile.ConditionOf(agent.Status.Conditions, "Routed"); routed.Reason != mcpv1alpha1.ReasonToolsUnavailable {
+		t.Errorf("Routed %+v", routed)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/bounded"
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 	"github.com/mcp-operator/mcp-operator/internal/openapi"
 	"github.com/mcp-operator/mcp-operator/internal/reach"
 )
@@ -24,6 +25,7 @@ func (r *Reconciler) compile(ctx context.Context, of types.NamespacedName, conte
 	var stored []byte
 	var err error
 	ended := r.gate.Do(ctx, of.Namespace, func() {
+		defer fault.Catch(of.String(), &err)
 		var result openapi.Result
 		if result, err = openapi.Compile(ctx, content, opts); err == nil {
 			found, stored, err = newDefinitions(content, result)
@@ -42,7 +44,7 @@ func (r *Reconciler) compile(ctx context.Context, of types.NamespacedName, conte
 }
 
 // isPassing says whether the same document may be of use the next time.
-func isPassing(err error) bool { return errors.Is(err, openapi.ErrTime) }
+func isPassing(err error) bool { return errors.Is(err, openapi.ErrTime) || errors.Is(err, fault.Err) }
 
 // useDocument makes definitions of a document that was fetched, by a worker of the fetcher.
 func (r *Reconciler) useDocument(ctx context.Context, document reach.Document, content []byte) (*definitions, error) {
@@ -51,7 +53,7 @@ func (r *Reconciler) useDocument(ctx context.Context, document reach.Document, c
 		return nil, fmt.Errorf("read the purpose of the document: %w", err)
 	}
 	found, err := r.compile(ctx, document.Key, content, opts, shown(document.URL))
-	if isPassing(err) || ctx.Err() != nil {
+	if err != nil && (isPassing(err) || ctx.Err() != nil) { // ctx may end when it is done
 		err = reach.Passing(err)
 	}
 	return found, err
@@ -82,7 +84,7 @@ func (e errand) String() string {
 func (r *Reconciler) makeDefinitions(ctx context.Context, job reach.Job) (made reach.Made[*definitions], ok bool) {
 	var e errand
 	if err := json.Unmarshal([]byte(job.Purpose), &e); err != nil {
-		return made, true // it is what errandOf wrote
+		return reach.Made[*definitions]{Known: true, Problem: "The OpenAPI document cannot be read: what is asked of it is not known: " + err.Error()}, true
 	}
 	content, err := r.contentOf(ctx, job.Subject, e)
 	var found *definitions
@@ -152,9 +154,7 @@ const maxShelf = 32 << 20
 // oldest give way: they are made again.
 type shelf struct {
 	mu      sync.Mutex
-	parcels map[types.NamespacedName]parcel
-	order   []types.NamespacedName
-	bytes   int
+	parcels bounded.Map[types.NamespacedName, parcel]
 }
 
 // parcel is what is to be written for a tool.
@@ -166,41 +166,31 @@ type parcel struct {
 func (s *shelf) put(of types.NamespacedName, sha256 string, stored []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(of)
-	if s.parcels == nil {
-		s.parcels = map[types.NamespacedName]parcel{}
-	}
-	s.parcels[of] = parcel{sha256, stored}
-	s.order, s.bytes = append(s.order, of), s.bytes+len(stored)
-	for s.bytes > maxShelf {
-		s.remove(s.order[0])
-	}
+	s.parcels.Put(of, parcel{sha256, stored}, len(stored), maxShelf)
 }
 
 // get returns what is to be written of this digest; nil if it is not there.
 func (s *shelf) get(of types.NamespacedName, sha256 string) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if p := s.parcels[of]; p.sha256 == sha256 {
+	if p, _ := s.parcels.Get(of); p.sha256 == sha256 {
 		return p.stored
 	}
 	return nil
 }
 
-// drop drops what is written, or not wanted any more.
-func (s *shelf) drop(of types.NamespacedName) {
+// drop drops what is written: of this digest only, since a newer one may be there already, before anybody was told of it.
+func (s *shelf) drop(of types.NamespacedName, sha256 string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.remove(of)
+	if p, _ := s.parcels.Get(of); p.sha256 == sha256 {
+		s.parcels.Drop(of)
+	}
 }
 
-func (s *shelf) remove(of types.NamespacedName) {
-	p, there := s.parcels[of]
-	if !there {
-		return
-	}
-	delete(s.parcels, of)
-	s.bytes -= len(p.stored)
-	at := slices.Index(s.order, of)
-	s.order = slices.Delete(s.order, at, at+1)
+// forget drops whatever there is for a tool, which asks for nothing any more.
+func (s *shelf) forget(of types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parcels.Drop(of)
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 	"github.com/mcp-operator/mcp-operator/internal/openapi"
 	"github.com/mcp-operator/mcp-operator/internal/reach"
 )
@@ -155,15 +157,108 @@ func TestADocumentThatNobodyWaitsForIsNeitherToldOfNorKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	made, ok := w.makeDefinitions(ctx, reach.Job{Subject: reach.Subject{UID: "uid-weather", Key: demo}, Purpose: compact(what)})
-	if made.Known || ok || w.shelf.bytes != 0 {
-		t.Errorf("%+v, for good: %t, %d bytes are kept", made, ok, w.shelf.bytes)
+	if made.Known || ok || w.shelf.parcels.Bytes() != 0 {
+		t.Errorf("%+v, for good: %t, %d bytes are kept", made, ok, w.shelf.parcels.Bytes())
 	}
 }
 
-// TestOnlyTimeMayPass: of the same document nothing else comes the next time.
-func TestOnlyTimeMayPass(t *testing.T) {
+// fading is a context that ends when it was looked at so often.
+type fading struct {
+	context.Context //nolint:containedctx // it is one
+
+	looks int
+}
+
+func (f *fading) Err() error {
+	if f.looks--; f.looks < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestAnAttemptMayBeGivenUpAtAnyMoment(t *testing.T) {
 	t.Parallel()
-	if !isPassing(unusable("a", openapi.ErrTime)) || isPassing(unusable("a", errors.New("it is empty"))) {
+	w := makeWorld(t)
+	given, done := 0, 0
+	for looks := range 50 {
+		fetched := reach.Document{Subject: reach.Subject{Key: demo}, Purpose: "{}"}
+		found, err := w.useDocument(&fading{t.Context(), looks}, fetched, []byte(document))
+		switch {
+		case err == nil && found != nil:
+			done++
+		case errors.Is(err, context.Canceled) && strings.Contains(err.Error(), "canceled"):
+			given++
+		default:
+			t.Errorf("after %d looks: %v, %#v", looks, found, err)
+		}
+	}
+	if given == 0 || done == 0 {
+		t.Errorf("%d were given up and %d done: want some of both", given, done)
+	}
+}
+
+// breaking is a context that panics when its deadline is asked for, as the compiler of documents does.
+type breaking struct {
+	context.Context //nolint:containedctx // it is one
+}
+
+func (breaking) Deadline() (time.Time, bool) { panic("what a document says") }
+
+func TestAPanicAtADocumentIsToldOfAndTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := makeWorld(t, makeTool(openAPI(document)))
+	what, err := newScope(w.Reconciler, w.tool()).errandOf(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := reach.Job{Subject: reach.Subject{UID: "uid-weather", Key: demo}, Purpose: compact(what)}
+	made, ok := w.makeDefinitions(breaking{t.Context()}, job)
+	const want = "The OpenAPI document (openapi.document.inline) cannot be used: "
+	if !made.Known || made.Problem != want+fault.Err.Error() || ok {
+		t.Errorf("%+v, for good: %t", made, ok)
+	}
+	if made, ok = w.makeDefinitions(t.Context(), job); made.Value == nil || !ok { // the gate is open
+		t.Errorf("the next time: %+v, for good: %t", made, ok)
+	}
+}
+
+func TestAnErrandThatCannotBeReadIsToldOf(t *testing.T) {
+	t.Parallel()
+	w := makeWorld(t)
+	made, ok := w.makeDefinitions(t.Context(), reach.Job{Subject: reach.Subject{Key: demo}, Purpose: "{"})
+	if !made.Known || made.Problem == "" || !ok {
+		t.Errorf("%+v, for good: %t", made, ok)
+	}
+}
+
+func TestANewerDocumentIsNotDroppedWithAnOlderOne(t *testing.T) {
+	t.Parallel()
+	w := makeWorld(t, makeTool(fetching))
+	use := func(text string) reach.Fetched[*definitions] {
+		found, err := w.useDocument(t.Context(), reach.Document{Subject: reach.Subject{Key: demo}, Purpose: "{}"}, []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return reach.Fetched[*definitions]{Known: true, Found: true, Value: found}
+	}
+	w.fetcher.known = use(document)
+	w.pass()
+	newer := use(another) // what a pass is not told of yet
+	w.pass()
+	w.fetcher.known = newer
+	w.take()
+	before := w.fetcher.forgot
+	w.pass()
+	want := []string{"create " + newer.Value.nameFor(w.tool()), "status weather"}
+	if writes, _ := w.take(); !slices.Equal(writes, want) || w.fetcher.forgot != before {
+		t.Errorf("writes %v, want %v; fetched again: %t", writes, want, w.fetcher.forgot != before)
+	}
+}
+
+// TestOnlyTimeAndFaultsMayPass: of the same document nothing else comes the next time.
+func TestOnlyTimeAndFaultsMayPass(t *testing.T) {
+	t.Parallel()
+	if !isPassing(unusable("a", openapi.ErrTime)) || !isPassing(unusable("a", fault.Err)) || isPassing(unusable("a", errors.New("it is empty"))) {
 		t.Error("a document that took too long is given up for good, or one that is of no use is not")
 	}
 }
@@ -199,8 +294,8 @@ func TestLittleIsKeptOfATool(t *testing.T) {
 	if kept := len(fmt.Sprintf("%+v", w.memory.known)); kept > n*4096 {
 		t.Errorf("%d bytes are kept of %d tools", kept, n)
 	}
-	if w.shelf.bytes != 0 || len(w.shelf.order) != 0 {
-		t.Errorf("%d bytes of definitions are kept that are written", w.shelf.bytes)
+	if w.shelf.parcels.Bytes() != 0 || len(w.shelf.parcels.Keys()) != 0 {
+		t.Errorf("%d bytes of definitions are kept that are written", w.shelf.parcels.Bytes())
 	}
 	for _, e := range w.checker.observed {
 		if e.Trust.Roots != w.checker.observed[0].Trust.Roots {
@@ -254,16 +349,21 @@ func TestTheShelfGivesTheOldestUp(t *testing.T) {
 	s.put(of("b"), "2", large)
 	s.put(of("a"), "3", large) // in place of what it had
 	if s.get(of("a"), "1") != nil || s.get(of("a"), "3") == nil || s.get(of("b"), "2") == nil {
-		t.Errorf("kept: %v", s.order)
+		t.Errorf("kept: %v", s.parcels.Keys())
 	}
 	s.put(of("c"), "4", large)
-	if diff := cmp.Diff([]types.NamespacedName{of("a"), of("c")}, s.order); diff != "" || s.bytes != maxShelf {
-		t.Errorf("%d bytes (-want +got)\n%s", s.bytes, diff)
+	if diff := cmp.Diff([]types.NamespacedName{of("a"), of("c")}, s.parcels.Keys()); diff != "" || s.parcels.Bytes() != maxShelf {
+		t.Errorf("%d bytes (-want +got)\n%s", s.parcels.Bytes(), diff)
 	}
-	s.drop(of("a"))
-	s.drop(of("c"))
-	s.drop(of("nobody"))
-	if s.bytes != 0 || len(s.parcels)+len(s.order) != 0 {
-		t.Errorf("kept: %v", s.order)
+	s.drop(of("a"), "1") // an older one, that was written meanwhile
+	if s.get(of("a"), "3") == nil {
+		t.Error("what was not written yet is dropped")
+	}
+	s.drop(of("a"), "3")
+	s.forget(of("c"))
+	s.forget(of("nobody"))
+	s.drop(of("nobody"), "")
+	if s.parcels.Bytes() != 0 || len(s.parcels.Keys()) != 0 {
+		t.Errorf("kept: %v", s.parcels.Keys())
 	}
 }

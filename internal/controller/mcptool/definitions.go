@@ -39,6 +39,9 @@ const (
 	// retention is how long definitions stay that are not needed any more: gateways may not have heard yet.
 	retention = 10 * time.Minute
 
+	// removalRetry is when a removal that failed is tried again while there is nothing to tell it by.
+	removalRetry = time.Minute
+
 	// maxNotes is how many operations are named that are not tools.
 	maxNotes = 3
 )
@@ -150,8 +153,11 @@ func (s *scope) applyDefinitions(ctx context.Context) reconcile.Outcome {
 	return applied()
 }
 
+// allApplied is the message of Applied when there is nothing to add.
+const allApplied = "The definitions of the tools are up to date"
+
 func applied() reconcile.Outcome {
-	return reconcile.Done(mcpv1alpha1.ReasonApplied, "The definitions of the tools are up to date")
+	return reconcile.Done(mcpv1alpha1.ReasonApplied, allApplied)
 }
 
 // store writes the ConfigMap, if it is not there; false says that what is to be written is not there either. A ConfigMap that is ours is
@@ -164,7 +170,7 @@ func (s *scope) store(ctx context.Context) (there bool, err error) {
 	}
 	owner := metav1.GetControllerOf(meta)
 	if err == nil && owner != nil && owner.UID == s.tool.UID && meta.DeletionTimestamp.IsZero() {
-		s.shelf.drop(s.key())
+		s.shelf.drop(s.key(), s.definitions.sha256)
 		return true, nil
 	}
 	stored := s.content()
@@ -175,7 +181,7 @@ func (s *scope) store(ctx context.Context) (there bool, err error) {
 	_, err = s.applier.Apply(ctx, s.tool, configMap)
 	s.applier.Forget(configMap) // the metadata above tells it the next time, and a tool that is gone names none of these
 	if err == nil {
-		s.shelf.drop(s.key())
+		s.shelf.drop(s.key(), s.definitions.sha256)
 	}
 	return true, err
 }
@@ -196,19 +202,36 @@ func failed(err error) reconcile.Outcome {
 	return apply.Outcome("Failed to write the definitions of the tools", err)
 }
 
-// removeUnused deletes definitions that were not needed for the time of retention, which this process counts: before, the operator may
-// have needed them still.
+// removeUnused deletes definitions that are not needed any more. That one cannot be deleted takes nothing from a tool that is served.
 func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
+	next, err := s.removeUnneeded(ctx)
+	switch {
+	case s.definitions == nil && s.isOpenAPI() && err != nil:
+		return reconcile.Keep(removalRetry) // what the condition says is not of now
+	case err != nil:
+		out := reconcile.Leftover(mcpv1alpha1.ReasonApplied, allApplied, fmt.Errorf("what is not needed any more could not be removed: %w", err))
+		out.After = next
+		return out
+	case s.definitions == nil:
+		return reconcile.Keep(next)
+	}
+	out := applied()
+	out.After = next
+	return out
+}
+
+// removeUnneeded deletes definitions that were not needed for the time of retention, which this process counts: before, the operator may
+// have needed them still. It returns when the next ones may go, 0 if there are none, and the first error.
+func (s *scope) removeUnneeded(ctx context.Context) (next time.Duration, failed error) {
 	unneeded, err := s.unneeded(ctx)
 	if err != nil {
-		return reconcile.Retry(mcpv1alpha1.ReasonApplyFailed, err)
+		return 0, err
 	}
 	uids := make([]types.UID, len(unneeded))
 	for i, meta := range unneeded {
 		uids[i] = meta.UID
 	}
 	since := s.memory.retire(s.key(), uids)
-	var next time.Duration
 	for _, meta := range unneeded {
 		left := time.Until(since[meta.UID].Add(retention))
 		if left > 0 {
@@ -218,16 +241,11 @@ func (s *scope) removeUnused(ctx context.Context) reconcile.Outcome {
 			continue
 		}
 		unused := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: meta.Name, Namespace: meta.Namespace}}
-		if err := s.applier.Remove(ctx, s.tool, unused); err != nil {
-			return failed(err)
+		if err := s.applier.Remove(ctx, s.tool, unused); err != nil && failed == nil {
+			failed = err
 		}
 	}
-	if s.definitions == nil {
-		return reconcile.Keep(next)
-	}
-	out := applied()
-	out.After = next
-	return out
+	return next, failed
 }
 
 // unneeded lists the ConfigMaps of the tool that hold other definitions than those in use.

@@ -3,9 +3,11 @@ package mcptool
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,13 +15,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/openapi"
 	"github.com/mcp-operator/mcp-operator/internal/reach"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -152,6 +157,64 @@ func TestOldDefinitionsStayForTenMinutes(t *testing.T) {
 			t.Errorf("after ten minutes: %v, want the first to be deleted and nothing else", writes)
 		}
 	})
+}
+
+func TestThatOldDefinitionsCannotBeRemovedTakesNothingFromATool(t *testing.T) {
+	t.Parallel()
+	forbidden := apierrors.NewForbidden(corev1.Resource("configmaps"), "a", errors.New("by a policy"))
+	conflict := apierrors.NewConflict(corev1.Resource("configmaps"), "a", errors.New("it changed"))
+	const fine = "The definitions of the tools are up to date"
+	tests := map[string]struct {
+		err      error
+		change   func(*mcpv1alpha1.MCPTool)
+		applied  string
+		contains string // in its message
+		after    time.Duration
+	}{
+		"of another document":                  {forbidden, openAPI(another), "True/Applied", fine + "; what is not needed any more could not be removed: ", 0},
+		"what passes":                          {conflict, openAPI(another), "True/Applied", fine, 0},
+		"of another type":                      {forbidden, func(tool *mcpv1alpha1.MCPTool) { tool.Spec = makeTool().Spec }, "", "", 0},
+		"while the next document is not there": {forbidden, fetching, "True/Applied", fine, removalRetry},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := makeWorld(t, makeTool(openAPI(document)), makeOldDefinitions())
+			synctest.Test(t, func(t *testing.T) {
+				w.pass()
+				tool := w.tool()
+				tt.change(tool)
+				w.update(tool)
+				w.pass()
+				<-time.After(retention)
+				w.undeletable = tt.err
+				w.take()
+				result, err := w.Reconcile(t.Context(), ctrl.Request{NamespacedName: demo})
+				if (err == nil) != (tt.after > 0) || result.RequeueAfter != tt.after {
+					t.Errorf("tried again after %s, %v", result.RequeueAfter, err)
+				}
+				applied := reconcile.ConditionOf(w.tool().Status.Conditions, "Applied")
+				if got := conditions(w.tool()); got["Applied"] != tt.applied || got["Ready"] != "True/Available" {
+					t.Errorf("conditions: %v", got)
+				}
+				if !strings.HasPrefix(applied.Message, tt.contains) || tt.contains == fine && applied.Message != fine {
+					t.Errorf("message: %s", applied.Message)
+				}
+				if writes, _ := w.take(); len(writes) == 0 || !slices.ContainsFunc(writes, func(w string) bool { return w == "delete weather-old" }) {
+					t.Errorf("writes: %v", writes)
+				}
+			})
+		})
+	}
+}
+
+// makeOldDefinitions returns definitions of the tool that it does not need any more.
+func makeOldDefinitions() *corev1.ConfigMap {
+	old := makeConfigMap("weather-old", "tools.json", "{}")
+	old.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: mcpv1alpha1.GroupVersion.String(), Kind: "MCPTool", Name: demo.Name, UID: "uid-weather", Controller: new(true),
+	}}
+	return old
 }
 
 func TestDefinitionsThatAreNeededAgainAreNotRemoved(t *testing.T) {

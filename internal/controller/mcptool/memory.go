@@ -48,14 +48,17 @@ type memory struct {
 
 // bundle returns what load makes, unless some tool has that already.
 func (m *memory) bundle(version string, load func() (*authorities, error)) (*authorities, error) {
+	if known := m.sharedBundle(version); known != nil {
+		return known, nil
+	}
+	made, err := load() // takes a while
+	if err != nil {
+		return nil, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if known := m.bundles[version].Value(); known != nil {
-		return known, nil
-	}
-	made, err := load()
-	if err != nil {
-		return nil, err
+		return known, nil // another worker was faster
 	}
 	m.bundles[version] = weak.Make(made)
 	runtime.AddCleanup(made, func(version string) {
@@ -66,6 +69,12 @@ func (m *memory) bundle(version string, load func() (*authorities, error)) (*aut
 		}
 	}, version)
 	return made, nil
+}
+
+func (m *memory) sharedBundle(version string) *authorities {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.bundles[version].Value()
 }
 
 // remembered is what was made of one version of an object.

@@ -167,6 +167,8 @@ func TestVerifiedTellsWhatGatewaysFound(t *testing.T) {
 	stranger.Spec.Tools = []mcpv1alpha1.ObjectName{{Name: "other"}}
 	elsewhere := makeAgent("elsewhere", of("Served", ""))
 	elsewhere.Namespace = "other"
+	refused := makeAgent("refused", of("Pending", "its newest edit is not accepted"))
+	refused.Status.Conditions = []metav1.Condition{{Type: "Accepted", Status: metav1.ConditionFalse, Reason: "Invalid"}}
 	tests := map[string]struct {
 		agents   []client.Object
 		accepted metav1.ConditionStatus
@@ -183,6 +185,16 @@ func TestVerifiedTellsWhatGatewaysFound(t *testing.T) {
 		},
 		"an agent that waits": {
 			agents: []client.Object{makeAgent("a", of("Pending", ""))}, want: "Unknown/Pending: No gateway has told yet", count: 1,
+		},
+		"an agent that is refused": {
+			agents: []client.Object{makeAgent("a"), refused},
+			want:   "Unknown/Pending: MCPAgent 'refused' does not serve it: its newest edit is not accepted", count: 2,
+		},
+		"an agent that is refused, and one that serves it": {
+			agents: []client.Object{refused, makeAgent("z", of("Served", ""))}, want: "True/Verified: A gateway serves it", count: 2,
+		},
+		"an agent that is refused, and neither is the tool accepted": {
+			agents: []client.Object{refused}, accepted: metav1.ConditionFalse, want: "Unknown/Pending: No gateway has told yet", count: 1,
 		},
 		"an agent that tells of a server of the name": {
 			agents: []client.Object{makeAgent("a", mcpv1alpha1.EffectiveTool{Source: "server/weather", Verdict: "Served"})},

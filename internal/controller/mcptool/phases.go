@@ -46,7 +46,7 @@ func (s *scope) judge(ctx context.Context) (reconcile.Outcome, error) {
 		s.maker.Forget(s.key())
 	}
 	if !s.isOpenAPI() {
-		s.shelf.drop(s.key())
+		s.shelf.forget(s.key())
 	}
 	if at := s.tool.Spec.Endpoint; at != "" {
 		if err := s.checkCredential(ctx, at); err != nil {
@@ -173,7 +173,7 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 	if len(agents) == 0 {
 		return reconcile.Wait(mcpv1alpha1.ReasonNoAgent, "No MCPAgent is granted the tool: nobody has tried it yet", 0)
 	}
-	problem := ""
+	problem, isAccepted := "", s.current(mcpv1alpha1.ConditionAccepted).Status != metav1.ConditionFalse
 	for _, agent := range agents {
 		for _, effective := range s.effective(agent) {
 			switch effective.Verdict {
@@ -183,13 +183,17 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 				problem = cmp.Or(problem, fmt.Sprintf("The gateway of MCPAgent '%s' cannot serve it: %s", agent.Name, effective.Reason))
 			case mcpv1alpha1.VerdictConflict:
 				problem = cmp.Or(problem, conflictOf(agent.Name, effective))
-			case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictMissing, mcpv1alpha1.VerdictPending:
+			case mcpv1alpha1.VerdictPending:
+				if isAccepted && reconcile.ConditionOf(agent.Status.Conditions, mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse {
+					s.heldUp = cmp.Or(s.heldUp, fmt.Sprintf("MCPAgent '%s' does not serve it: %s", agent.Name, effective.Reason))
+				}
+			case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictMissing:
 			}
 		}
 	}
 	// Before it is accepted, what agents tell is an echo of that.
-	if problem == "" || s.current(mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse {
-		return reconcile.Wait(mcpv1alpha1.ReasonPending, "No gateway has told yet", 0)
+	if problem == "" || !isAccepted {
+		return reconcile.Wait(mcpv1alpha1.ReasonPending, cmp.Or(s.heldUp, "No gateway has told yet"), 0)
 	}
 	return reconcile.Unsettled(mcpv1alpha1.ReasonCheckFailed, problem, 0)
 }

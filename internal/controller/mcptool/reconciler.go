@@ -21,6 +21,7 @@ import (
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/fair"
 	"github.com/mcp-operator/mcp-operator/internal/reach"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
@@ -91,7 +92,7 @@ type Reconciler struct {
 	maker   maker
 	woken   chan wakeup
 
-	gate  reach.Gate // of compilations
+	gate  fair.Gate // of compilations
 	shelf shelf
 }
 
@@ -168,7 +169,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.checker.Forget(key)
 	r.fetcher.Forget(key)
 	r.maker.Forget(key)
-	r.shelf.drop(key)
+	r.shelf.forget(key)
 	r.memory.forget(key)
 	deleteMetrics(key)
 }

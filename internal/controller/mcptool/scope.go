@@ -26,6 +26,9 @@ type scope struct {
 
 	// again asks for definitions again that were forgotten; set by validate.
 	again func()
+
+	// heldUp is which refused MCPAgent does not serve the tool until it is mended, and why; empty if none is known. Set by verify.
+	heldUp string
 }
 
 func newScope(r *Reconciler, tool *mcpv1alpha1.MCPTool) *scope {

@@ -77,7 +77,8 @@ func (s *scope) ready() metav1.Condition {
 	case verified.Status == metav1.ConditionTrue:
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable, "The tool is served"
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable, "The tool can be granted to agents; no gateway has served it yet"
+		c.Status, c.Reason = metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable
+		c.Message = "The tool can be granted to agents; " + cmp.Or(s.heldUp, "no gateway has served it yet")
 	}
 	return c
 }

@@ -90,6 +90,23 @@ func TestReadyAndPhaseFollowFromTheConditions(t *testing.T) {
 	}
 }
 
+func TestReadyTellsOfARefusedAgentThatDoesNotServeTheTool(t *testing.T) {
+	t.Parallel()
+	for heldUp, want := range map[string]string{
+		"": "The tool can be granted to agents; no gateway has served it yet",
+		"MCPAgent 'team' does not serve it: it is refused": "The tool can be granted to agents; MCPAgent 'team' does not serve it: it is refused",
+	} {
+		s := newScope(&Reconciler{}, makeTool())
+		for _, text := range []string{"Accepted=True/Valid", "Reachable=True/Reachable", "Verified=Unknown/Pending"} {
+			s.set(condition(text))
+		}
+		s.heldUp = heldUp
+		if s.summarize(); s.current("Ready").Message != want {
+			t.Errorf("%q, want %q", s.current("Ready").Message, want)
+		}
+	}
+}
+
 func TestEventsTellChangesOnly(t *testing.T) {
 	t.Parallel()
 	with := func(list ...string) *mcpv1alpha1.MCPTool {

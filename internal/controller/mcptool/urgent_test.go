@@ -14,13 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/urgent"
 )
 
 func TestWhatMayWithdrawAToolOvertakesWhatWaits(t *testing.T) {
 	t.Parallel()
 	w := makeWorld(t, makeTool(bearer))
-	tools, secrets := urgently(itself, isEdited), urgently(w.byReference(indexSecrets), isRestricted)
-	configMaps := urgently(w.byReference(indexConfigMaps), never)
+	tools, secrets := urgent.Handler(urgent.Itself, urgent.IsEdited), urgent.Handler(w.byReference(indexSecrets), isRestricted)
+	configMaps := urgent.Handler(w.byReference(indexConfigMaps), never)
 	edited, going := makeTool(bearer), makeTool(bearer)
 	edited.Generation++
 	going.DeletionTimestamp = new(metav1.Now())
@@ -33,7 +34,7 @@ func TestWhatMayWithdrawAToolOvertakesWhatWaits(t *testing.T) {
 		tool.Spec.Schema = &mcpv1alpha1.ToolSchema{ConfigMapRef: keyOf("schemas", "k")}
 	}
 	withSchema := makeWorld(t, makeTool(schema))
-	schemas := urgently(withSchema.byReference(indexConfigMaps), never)
+	schemas := urgent.Handler(withSchema.byReference(indexConfigMaps), never)
 	tests := map[string]struct {
 		by    handler.EventHandler
 		event any

@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/urgent"
 )
 
 const (
@@ -56,11 +57,11 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	// Our own status writes wake too: such a pass writes nothing, and a status that somebody else wrote is corrected.
 	err := ctrl.NewControllerManagedBy(mgr).
 		Named("mcptool").
-		Watches(&mcpv1alpha1.MCPTool{}, urgently(itself, isEdited), changed).
+		Watches(&mcpv1alpha1.MCPTool{}, urgent.Handler(urgent.Itself, urgent.IsEdited), changed).
 		Watches(&mcpv1alpha1.MCPAgent{}, handler.EnqueueRequestsFromMapFunc(toolsOfAgent), builder.WithPredicates(agentTellsSomething())).
-		WatchesMetadata(&corev1.ConfigMap{}, urgently(r.byReference(indexConfigMaps), never), changed).
+		WatchesMetadata(&corev1.ConfigMap{}, urgent.Handler(r.byReference(indexConfigMaps), never), changed).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.toolOfDefinitions), changed).
-		WatchesMetadata(&corev1.Secret{}, urgently(r.byReference(indexSecrets), isRestricted), changed).
+		WatchesMetadata(&corev1.Secret{}, urgent.Handler(r.byReference(indexSecrets), isRestricted), changed).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{}).
 		WatchesRawSource(source.TypedChannel(r.woken, handler.TypedFuncs[types.NamespacedName, reconcile.Request]{
 			GenericFunc: wake,

@@ -171,6 +171,8 @@ type world struct {
 	maker   *promptMaker
 	events  *events.FakeRecorder
 
+	undeletable error // of whoever deletes
+
 	mu            sync.Mutex
 	writes, reads []string // reads are those past the cache
 }
@@ -220,6 +222,9 @@ func (w *world) noting() interceptor.Funcs {
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			w.note(&w.writes, "delete "+obj.GetName())
+			if w.undeletable != nil {
+				return w.undeletable
+			}
 			return c.Delete(ctx, obj, opts...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {

@@ -147,7 +147,8 @@ var (
 type Error struct {
 	// Backend is its name in the table.
 	Backend string
-	// Class is one of table.BackendStatus.ErrorClass.
+	// Class is one of table.BackendStatus.ErrorClass. That of a call whose context ended is Timeout, whoever ended it: only Err, which
+	// holds the context's cause, tells a backend that is slow from a caller that left.
 	Class string
 	// Sent says that the request may have reached the backend, so that it must not be sent again.
 	Sent bool
@@ -157,17 +158,33 @@ type Error struct {
 	Detail string
 	// Told is for whoever runs the gateway, in place of Detail: it may quote what clients must not read.
 	Told string
-	// Err is for logs, not for clients.
+	// Err is for logs, not for clients. It may hold a server's words, of whatever length and kind.
 	Err error
 }
 
-// Error is the text for logs.
+// Error is the text for logs: one line that can be shown, of at most 256 bytes of the cause's text.
 func (e *Error) Error() string {
-	return "backend " + e.Backend + ": " + e.Class + ": " + e.Err.Error()
+	return "backend " + e.Backend + ": " + e.Class + ": " + Line(e.Err.Error(), maxSaid)
 }
 
 // Unwrap gives Err.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Taken is the error of a request that the backend has: whatever became of its session, of its response, or of a message that was to be
+// passed on or answered meanwhile, it may have been carried out. A lost session, after which a request is sent again, becomes a failure
+// of the class; no other error loses its own.
+func Taken(name, class string, err error) error {
+	failure, ok := errors.AsType[*Error](err)
+	switch {
+	case errors.Is(err, ErrSession):
+		return &Error{Backend: name, Class: class, Sent: true, Err: errors.New("it has the request: " + err.Error())}
+	case ok && !failure.Sent:
+		had := *failure
+		had.Sent = true
+		return &had
+	}
+	return err
+}
 
 // Pause waits, and reports whether ctx lives on.
 func Pause(ctx context.Context, d time.Duration) bool {

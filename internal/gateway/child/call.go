@@ -87,7 +87,7 @@ func (p *process) do(ctx context.Context, c *call, s backend.Sink, edits ...wire
 	defer c.q.close()
 	item, err := p.begin(ctx, c, edits...)
 	if err != nil {
-		return errors.Join(errUnsent, ctx.Err())
+		return errors.Join(errUnsent, ended(ctx))
 	}
 	for {
 		m, err := c.q.next(ctx)
@@ -105,7 +105,7 @@ func (p *process) do(ctx context.Context, c *call, s backend.Sink, edits ...wire
 			p.cancel(c)
 		}
 		if !sent {
-			return errors.Join(errUnsent, ctx.Err())
+			return errors.Join(errUnsent, ended(ctx))
 		}
 		return err
 	}
@@ -171,7 +171,7 @@ func (b *Backend) call(ctx context.Context, get getter, request *backend.Call, s
 		case !errors.Is(err, errUnsent):
 			return b.failed(err, true)
 		case ctx.Err() != nil:
-			return b.failed(ctx.Err(), false)
+			return b.failed(ended(ctx), false)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package child
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 )
@@ -34,19 +35,25 @@ type diedError struct{ exit string }
 
 func (e *diedError) Error() string { return "the process ended: " + e.exit }
 
+// ended says how the caller's own context ended and, since that is for who ended it to know, why; nil if it did not.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if err == nil || errors.Is(cause, err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
 // failed classifies an error. What the caller's own context or sink ended after the message was sent is returned as it is, but for a
-// session that was lost meanwhile: whoever reads that sends the message again.
+// session that was lost meanwhile.
 func (b *Backend) failed(err error, sent bool) error {
+	if sent {
+		err = backend.Taken(b.options.Name, "ChildExited", err)
+	}
+	if known, ok := errors.AsType[*backend.Error](err); ok {
+		return known
+	}
 	e := &backend.Error{Backend: b.options.Name, Sent: sent, Err: err}
-	if sent && errors.Is(err, backend.ErrSession) {
-		e.Class, e.Err = "ChildExited", errors.New(err.Error())
-		return e
-	}
-	if ours := new(backend.Error); errors.As(err, &ours) {
-		had := *ours
-		had.Sent = had.Sent || sent
-		return &had
-	}
 	var died *diedError
 	if errors.As(err, &died) {
 		e.Detail = died.exit
@@ -58,12 +65,14 @@ func (b *Backend) failed(err error, sent bool) error {
 		e.Class = "TooLarge"
 	case errors.Is(err, errHung), errors.Is(err, errSilent):
 		e.Class = "ChildSilent"
-	case died != nil, errors.Is(err, errUnsent), errors.Is(err, errStopped), errors.Is(err, errStart):
+	case died != nil, errors.Is(err, errStopped), errors.Is(err, errStart):
 		e.Class = "ChildExited"
 	case errors.Is(err, errFull):
 		e.Class, e.Detail = "ServerError", errFull.Error()
 	case errors.Is(err, context.DeadlineExceeded), !sent && errors.Is(err, context.Canceled):
 		e.Class = "Timeout"
+	case errors.Is(err, errUnsent):
+		e.Class = "ChildExited"
 	default:
 		return err
 	}

@@ -70,7 +70,7 @@ func (b *Backend) found(ctx context.Context) (*servers, error) {
 			late = true
 		case <-b.ctx.Done():
 		case <-ctx.Done():
-			return nil, b.failed(errors.Join(ctx.Err(), failure), false)
+			return nil, b.failed(errors.Join(ended(ctx), failure), false)
 		}
 	}
 }

@@ -147,7 +147,7 @@ func (k *keeper) get(ctx context.Context, deadline time.Time) (*process, error) 
 		case <-late.C:
 			return nil, cmp.Or(failure, errUnsent)
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, ended(ctx)
 		}
 	}
 }

@@ -50,7 +50,7 @@ func (o *outbox) put(ctx context.Context, m *wire.Message) (*outgoing, error) {
 		select {
 		case <-room:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, ended(ctx)
 		}
 	}
 	defer o.mu.Unlock()

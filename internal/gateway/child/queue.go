@@ -127,7 +127,7 @@ func (q *queue) next(ctx context.Context) (*wire.Message, error) {
 		select {
 		case <-q.wake:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, ended(ctx)
 		}
 	}
 }

@@ -140,10 +140,50 @@ func TestCallsWaitForNoLongerThanTheHold(t *testing.T) {
 	_, err := callTool(r.context(), channel, "1", "echo", "")
 	wantClass(t, err, "ChildExited", false)
 	wantClass(t, r.Failure(), "ChildExited", false)
-	ctx, cancel := context.WithCancel(r.context())
-	cancel()
-	if _, err := callTool(ctx, channel, "1", "echo", ""); !errors.Is(err, context.Canceled) {
-		t.Errorf("a caller who gave up got %v", err)
+}
+
+// TestACallThatIsGivenUpUnsentTellsWhy: who ended it tells by that what to say of it.
+func TestACallThatIsGivenUpUnsentTellsWhy(t *testing.T) {
+	t.Parallel()
+	why := errors.New("the session was ended")
+	givenUp := func(r *rig) context.Context {
+		ctx, cancel := context.WithCancelCause(r.context())
+		cancel(why)
+		return ctx
+	}
+	for name, call := range map[string]func() error{
+		"before it is known what the program speaks": func() error {
+			r := newRig(t, script{Unknown: "silent"}, nil)
+			_, err := r.Describe(givenUp(r))
+			return err
+		},
+		"while its process is started again": func() error {
+			r := newRig(t, script{Legacy: true}, nil)
+			channel := r.session(`{}`)
+			r.options.Command = []string{"/does/not/exist"} // read at the next start
+			_, _ = callTool(r.context(), channel, "1", "exit", `{"n":3}`)
+			_, err := callTool(givenUp(r), channel, "1", "echo", "")
+			return err
+		},
+		"while another one subscribes": func() error {
+			r := newRig(t, script{Legacy: true}, nil)
+			channel := r.session(`{}`)
+			r.servers.Load().legacy.turn <- struct{}{}
+			request := wire.NewRequest([]byte(`1`), "resources/subscribe", uriParams("file:///a"))
+			return channel.Call(givenUp(r), &backend.Call{Message: request}, newRecorder())
+		},
+		"while its own process is greeted": func() error {
+			r := newRig(t, script{Legacy: true}, nil)
+			r.session(`{}`)
+			_, _, err := r.Open(givenUp(r), backend.Client{Capabilities: []byte(`{"elicitation":{}}`)})
+			return err
+		},
+	} {
+		err := call()
+		failure, ok := errors.AsType[*backend.Error](err)
+		if !ok || failure.Class != "Timeout" || failure.Sent || !errors.Is(err, why) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func (s *session) subscription(ctx context.Context, c *backend.Call, sink backen
 	select {
 	case legacy.turn <- struct{}{}:
 	case <-ctx.Done():
-		return s.b.failed(ctx.Err(), false)
+		return s.b.failed(ended(ctx), false)
 	}
 	defer func() { <-legacy.turn }()
 	uri, _ := c.Message.StringParam("uri")

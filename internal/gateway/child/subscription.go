@@ -23,7 +23,7 @@ func (h *hub) join(ctx context.Context, l *listener) (refusal io.Reader, err err
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return nil, ended(ctx)
 		}
 		if joined, refusal, err := h.admit(p, l, u); joined || refusal != nil || err != nil {
 			return refusal, err
@@ -92,12 +92,15 @@ func (h *hub) admit(p *process, l *listener, own *upstream) (joined bool, refusa
 			h.sub.acked = true // ended without a word: it grants nothing
 		}
 	}
-	if h.sub == nil || h.sub.p != p || !h.sub.acked {
-		return false, nil, h.s.b.ctx.Err()
+	switch {
+	case h.sub != nil && h.sub.p == p && h.sub.acked:
+		h.listeners[l] = true
+		l.acknowledge(&h.sub.granted)
+		return true, nil, nil
+	case h.s.b.ctx.Err() != nil:
+		return false, nil, errStopped
 	}
-	h.listeners[l] = true
-	l.acknowledge(&h.sub.granted)
-	return true, nil, nil
+	return false, nil, nil
 }
 
 func (h *hub) subscription(p *process) *subscription {

@@ -83,11 +83,19 @@ func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Messag
 
 // enter lets the request through to the backend, or answers why not.
 func (x *exchange) enter(b *Backend) bool {
+	verdict := b.gate.enter(x.caller, x.share(), time.Now())
+	if verdict != gateOpen {
+		x.turnAway(b, verdict)
+	}
+	return verdict == gateOpen
+}
+
+// turnAway answers why a request is not let through.
+func (x *exchange) turnAway(b *Backend, verdict gateVerdict) {
 	var why, class string
 	status := http.StatusOK
-	switch b.gate.enter(x.caller, x.share(), time.Now()) {
+	switch verdict {
 	case gateOpen:
-		return true
 	case gateCallerFull:
 		why, class, status = busy(b.Config.Name), "Busy", http.StatusTooManyRequests
 		x.w.Header().Set("Retry-After", "1")
@@ -98,13 +106,13 @@ func (x *exchange) enter(b *Backend) bool {
 	data, _ := json.Marshal(problem{Class: class}) //nolint:errchkjson // strings and booleans
 	x.reply.reject(status, wire.NewError(x.request.ID, wire.CodeInternal, why, data))
 	x.span.End(telemetry.Outcome{Status: telemetry.StatusRejected, Code: wire.CodeInternal, Principal: x.principal.Subject})
-	return false
 }
 
 // note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing.
 func (x *exchange) note(ctx context.Context, err error) {
 	failure, isFailure := errors.AsType[*backend.Error](err)
-	late := errors.Is(context.Cause(ctx), errTimeout) || isFailure && failure.Class == "Timeout"
+	cause := context.Cause(ctx)
+	late := errors.Is(cause, errTimeout) || cause == nil && isFailure && failure.Class == "Timeout"
 	if err != nil && !late {
 		return
 	}
@@ -140,7 +148,7 @@ func (x *exchange) call(ctx context.Context, message *wire.Message, headers map[
 
 // pick is the way to the backend: in the client's own protocol version if the backend speaks it, else in the other.
 func (x *exchange) pick(ctx context.Context, b *Backend) (backend.Channel, error) {
-	d, err := b.Server.Describe(ctx)
+	d, err := x.described(ctx, b)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +191,7 @@ func (x *exchange) ask(m *wire.Message) error {
 	}
 	if err := x.channel.Send(context.Background(), translate.AnswerServer(m)); err != nil {
 		// What is told of sending is told of the answer, not of the request that it is about.
-		return &backend.Error{Backend: x.backend.Config.Name, Class: "ServerError", Sent: true, Err: fmt.Errorf("answer a request of its: %s", err.Error())}
+		return backend.Taken(x.backend.Config.Name, "ServerError", fmt.Errorf("answer a request of its: %w", err))
 	}
 	return nil
 }
@@ -313,7 +321,8 @@ func describe(class string, sent bool) string {
 	what := map[string]string{
 		"DNS": "its name does not resolve", "Connect": "it refuses connections", "TLS": "its certificate is not valid",
 		"Timeout": "it did not answer in time", "Unauthorized": "it refuses the gateway's credential", "Forbidden": "it forbids the request",
-		"NotFound": "there is no MCP endpoint at its address", "NotMCP": "it does not speak MCP", "ServerError": "it failed",
+		"NotFound": "there is no MCP endpoint at its address", "NotMCP": "it does not speak MCP",
+		"NotPostgres": "it does not speak PostgreSQL", "ServerError": "it failed",
 		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed",
 		"Denied": "its address is not allowed", "Credential": "the gateway's credential for it cannot be read",
 		"Definition": "the tool is defined wrongly", "Statement": "its statement cannot be run",

@@ -55,10 +55,15 @@ type Front struct {
 	state atomic.Pointer[State]
 	view  atomic.Pointer[catalog.View]
 
+	// news rings when another table, or another view, is served.
+	news bell
+
 	memory releaser
 
 	// swapping orders changes of state and of the view made from it.
 	swapping sync.Mutex
+	// begun is when the first State was used.
+	begun time.Time
 
 	flights  sync.Map     // of *exchange
 	requests atomic.Int64 // of the gateway's own
@@ -129,7 +134,11 @@ func (f *Front) swap(s *State) (before *State) {
 	defer f.swapping.Unlock()
 	// The view first: a request that finds the new table must not find a tool that it holds back in the old view.
 	f.compile(s, false)
-	return f.state.Swap(s)
+	defer f.news.ring()
+	if before = f.state.Swap(s); before == nil {
+		f.begun = time.Now()
+	}
+	return before
 }
 
 // admitsOthers says whether a table lets others in than the one before.
@@ -139,14 +148,9 @@ func admitsOthers(before, now *table.Table) bool {
 
 // stillAllowed says whether a request in flight would be let through now.
 func (f *Front) stillAllowed(s *State, x *exchange, authChanged bool) bool {
-	if b := s.byName[x.backend.Config.Name]; b == nil || b.Server != x.backend.Server {
+	b := s.byName[x.backend.Config.Name]
+	if b == nil || x.tool != "" && !f.stillServes(s, b, x) {
 		return false
-	}
-	if x.tool != "" {
-		route, allowed := f.route(s, x.tool)
-		if !allowed || route.Backend != x.backend.Config.Name || route.Original != x.original {
-			return false
-		}
 	}
 	return !authChanged || x.isLetIn(s)
 }

@@ -22,6 +22,8 @@ type gate struct {
 	late int
 	// sent is when a call was let through last since the backend hangs.
 	sent time.Time
+	// quiet, if somebody waits for it, is closed when no call is under way.
+	quiet chan struct{}
 }
 
 func newGate() *gate { return &gate{held: map[string]int{}} }
@@ -60,6 +62,26 @@ func (g *gate) leave(caller string) {
 	if g.held[caller]--; g.held[caller] == 0 {
 		delete(g.held, caller)
 	}
+	if len(g.held) == 0 && g.quiet != nil {
+		close(g.quiet)
+		g.quiet = nil
+	}
+}
+
+// Quiet is closed once no call to the backend is under way: a server that has moved may be closed at its old place then.
+func (b *Backend) Quiet() <-chan struct{} {
+	g := b.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(g.held) == 0 {
+		quiet := make(chan struct{})
+		close(quiet)
+		return quiet
+	}
+	if g.quiet == nil {
+		g.quiet = make(chan struct{})
+	}
+	return g.quiet
 }
 
 // note notes whether a call was answered, with whatever, or not in time. It says whether the backend hangs since now.

@@ -74,26 +74,3 @@ func TestABackendThatAnswersNobodyIsTriedOnceASecondUntilItAnswers(t *testing.T)
 		t.Errorf("it has answered, and: %d", got)
 	}
 }
-
-func TestASessionsSubscriptionsAreBoundedInNumberAndBytes(t *testing.T) {
-	t.Parallel()
-	r, _ := registryOf(Limits{})
-	s := open(r, "1", "a")
-	long := string(make([]byte, maxSubscriptionBytes))
-	for i, step := range []struct {
-		uri          string
-		wanted, want bool
-	}{
-		{"a", true, true},
-		{"a", true, true}, // it counts once
-		{long, true, false},
-		{"a", false, true},
-		{"a", false, true}, // it makes room once
-		{long, true, true},
-		{"b", true, false},
-	} {
-		if got := s.subscribe(step.uri, step.wanted); got != step.want {
-			t.Errorf("step %d, %.10q, wanted %t: %t", i, step.uri, step.wanted, got)
-		}
-	}
-}

@@ -84,16 +84,6 @@ func (h *hub) publish(c catalog.Changes, relayed bool) {
 	}
 }
 
-// tellBeyond tells of what a lone backend lists, and passes on whole, beyond what its catalog takes. Told says that the backend told of a
-// change.
-func (f *Front) tellBeyond(b *Backend, got *catalog.Catalog, told bool) {
-	if s := f.state.Load(); told && got != nil && s != nil && f.lone(s) == b {
-		if beyond := got.Beyond(); beyond != (catalog.Changes{}) {
-			f.hub.publish(beyond, true)
-		}
-	}
-}
-
 // stir has all streams look at what is served now.
 func (h *hub) stir() { h.publish(catalog.Changes{}, false) }
 

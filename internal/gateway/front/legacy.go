@@ -236,6 +236,13 @@ func (v *visit) delete() {
 		http.Error(v.w, "the Mcp-Session-Id header is missing", http.StatusBadRequest)
 		return
 	}
+	status, why := v.take(v.messages, 1)
+	if status != 0 {
+		v.w.Header().Set("Retry-After", "1")
+		http.Error(v.w, why, status)
+		return
+	}
+	defer v.messages.give(v.caller, 1)
 	s, status, why := v.enter()
 	if status != 0 {
 		http.Error(v.w, why, status)

@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
@@ -169,6 +170,9 @@ func (st *stream) notify(m *wire.Message) error {
 	return st.reply.message(m)
 }
 
+// maxListen bounds a request for a stream, in bytes: what a caller's streams hold of its budget for bodies, they hold for as long as they live.
+const maxListen = 64 << 10
+
 // listenModern opens a subscription (2026-07-28): acknowledged first, ended by a result.
 func (x *exchange) listenModern() {
 	if !x.reply.stream {
@@ -176,6 +180,9 @@ func (x *exchange) listenModern() {
 		return
 	}
 	filter, err := translate.ParseFilter(x.request)
+	if len(x.request.Raw) > maxListen {
+		err = fmt.Errorf("a subscription has at most %d bytes", maxListen)
+	}
 	if err != nil {
 		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, err.Error(), nil))
 		return

@@ -20,9 +20,11 @@ import (
 type Backend struct {
 	Config table.Backend
 	Server backend.Backend
+	// Hold is how long a request waits for the backend to be reached for the first time. Default 10 s.
+	Hold time.Duration
 
 	gate *gate
-	// asked is closed once the backend was asked for the first time, with or without success.
+	// asked is closed once the backend has answered, or has failed for a moment.
 	asked chan struct{}
 	// ready is closed once it has answered.
 	ready       chan struct{}
@@ -53,7 +55,7 @@ func NewBackend(config table.Backend, server backend.Backend) *Backend {
 // With is the same server under another policy or other names: calls to it that are still allowed go on.
 func (b *Backend) With(config table.Backend) *Backend {
 	next := NewBackend(config, b.Server)
-	next.gate = b.gate
+	next.gate, next.Hold = b.gate, b.Hold
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next.state, next.class, next.detail, next.since = b.state, b.class, b.detail, b.since
@@ -134,8 +136,8 @@ func (b *Backend) source() catalog.Source {
 }
 
 const (
+	// firstLook is the pause before a backend that behaved as if it had changed is looked at.
 	firstLook = 500 * time.Millisecond
-	lastLook  = 30 * time.Second
 	// pollInterval is how often a backend that offers no stream of changes is looked at.
 	pollInterval = 15 * time.Second
 	// leastStream is the shortest life of a stream that is worth opening again.
@@ -149,20 +151,18 @@ const (
 // Watch keeps a backend's catalog up to date until ctx ends: it looks, then listens for changes, and looks again when it
 // hears of one, when the backend hangs up, or when calls to it fail.
 func (f *Front) Watch(ctx context.Context, b *Backend) {
-	again, restless := firstLook, settle
+	failing, restless := retry{}, settle
 	for ctx.Err() == nil {
+		select {
+		case <-b.kicked: // this look is the one that was asked for
+		default:
+		}
 		channel, err := f.look(ctx, b, false)
 		if err != nil {
-			f.options.Logger.Info("backend is not available", "backend", b.Config.Name, "error", err)
-			select {
-			case <-ctx.Done():
-			case <-renewed(b.Server):
-			case <-time.After(again):
-			}
-			again = min(2*again, lastLook)
+			f.missed(ctx, b, &failing, err)
 			continue
 		}
-		again = firstLook
+		failing = retry{}
 		begun := time.Now()
 		f.await(ctx, b, channel)
 		if time.Since(begun) >= leastStream {
@@ -187,7 +187,6 @@ func (f *Front) lookOnce(ctx context.Context, b *Backend, relayed bool) (channel
 	defer f.options.Panics.Catch(b.Config.Name, &err)
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	defer b.onceAsked.Do(func() { close(b.asked) })
 	d, channel, got, err := f.fetch(ctx, b)
 	if errors.Is(err, backend.ErrSession) {
 		// The backend has forgotten the gateway's own session. There is another by now.
@@ -198,6 +197,7 @@ func (f *Front) lookOnce(ctx context.Context, b *Backend, relayed bool) (channel
 		return nil, err
 	}
 	f.learn(b, d, got, nil, relayed)
+	b.onceAsked.Do(func() { close(b.asked) })
 	return channel, nil
 }
 
@@ -281,6 +281,7 @@ func (f *Front) learn(b *Backend, d *backend.Description, got *catalog.Catalog, 
 	defer f.swapping.Unlock()
 	if s := f.state.Load(); s != nil && s.byName[b.Config.Name] == b {
 		f.compile(s, relayed)
+		f.news.ring()
 	}
 }
 
@@ -384,4 +385,14 @@ func (c *changes) Message(m *wire.Message) error {
 func (c *changes) Response(r io.Reader) error {
 	_, err := io.Copy(io.Discard, io.LimitReader(r, maxCollected))
 	return err
+}
+
+// tellBeyond tells of what a lone backend lists, and passes on whole, beyond what its catalog takes. Told says that the backend told of a
+// change.
+func (f *Front) tellBeyond(b *Backend, got *catalog.Catalog, told bool) {
+	if s := f.state.Load(); told && got != nil && s != nil && f.lone(s) == b {
+		if beyond := got.Beyond(); beyond != (catalog.Changes{}) {
+			f.hub.publish(beyond, true)
+		}
+	}
 }

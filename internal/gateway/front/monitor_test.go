@@ -95,7 +95,7 @@ func TestABackendIsLookedAtAsSoonAsWhatItNeedsHasCome(t *testing.T) {
 		last := time.Now()
 		for range 12 {
 			next := <-server.described
-			if pause := next.Sub(last); pause > lastLook {
+			if pause := next.Sub(last); pause > lastRetry {
 				t.Errorf("it was looked at again after %s", pause)
 			}
 			last = next

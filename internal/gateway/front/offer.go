@@ -18,7 +18,7 @@ func (x *exchange) offer(ctx context.Context) (translate.Offer, error) {
 		endpoint.Name = cmp.Or(endpoint.Name, "mcp-gateway")
 	} else {
 		x.backend = b
-		d, err := b.Server.Describe(ctx)
+		d, err := x.described(ctx, b)
 		if err != nil {
 			return offer, err
 		}

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
@@ -27,11 +28,24 @@ func (f *Front) route(s *State, name string) (catalog.Route, bool) {
 	return catalog.Route{Backend: b.Config.Name, Original: original}, ok
 }
 
+// stillServes says whether the tool that was called is served under its name now. A server that is at another place than before, and did
+// not say yet what it has there, is judged by names and policy: nothing is withdrawn by a move.
+func (f *Front) stillServes(s *State, b *Backend, x *exchange) bool {
+	if before := x.backend; b.Server != before.Server && b.isUnread(catalog.Tools) {
+		a, z := &before.Config, &b.Config
+		if a.Prefix == z.Prefix && a.Trusted == z.Trusted && reflect.DeepEqual(a.Tools, z.Tools) {
+			return true
+		}
+		original, ok := catalog.OriginalTool(z, x.tool)
+		return ok && original == x.original
+	}
+	route, ok := f.route(s, x.tool)
+	return ok && route.Backend == b.Config.Name && route.Original == x.original
+}
+
+// promptRoute finds who serves a prompt.
 func (x *exchange) promptRoute(name string) (b *Backend, original string, ok bool) {
 	route, found := x.view.Load().Prompt(name)
-	if !found && x.lookAgain() {
-		route, found = x.view.Load().Prompt(name)
-	}
 	if found && x.state.byName[route.Backend] != nil {
 		return x.state.byName[route.Backend], route.Original, true
 	}
@@ -39,33 +53,6 @@ func (x *exchange) promptRoute(name string) (b *Backend, original string, ok boo
 		return b, name, true
 	}
 	return nil, "", false
-}
-
-// owner finds who serves a resource.
-func (x *exchange) owner(uri string) (*Backend, bool) {
-	b, ok := x.ownerOf(x.state, uri)
-	if !ok && x.lookAgain() {
-		return x.ownerOf(x.state, uri)
-	}
-	return b, ok
-}
-
-// lookAgain says whether what is not found may be found now: in the first moments of a gateway or of a table not every backend
-// has said yet what it has.
-func (x *exchange) lookAgain() bool {
-	asked := func(b *Backend) bool {
-		select {
-		case <-b.asked:
-			return true
-		default:
-			return false
-		}
-	}
-	if x.lone(x.state) != nil || !slices.ContainsFunc(x.state.Backends, func(b *Backend) bool { return !asked(b) }) {
-		return false
-	}
-	x.awaitCatalogs()
-	return true
 }
 
 // ownerOf finds who serves a resource.

@@ -16,26 +16,21 @@ import (
 
 // serve answers a request, of either generation of the protocol, that goes to a backend or is answered from the catalogs.
 func (x *exchange) serve() {
+	x.renew()
 	m := x.request
 	switch m.Method {
 	case "tools/call":
 		x.callTool()
 	case "prompts/get":
 		name, _ := m.StringParam("name")
-		b, original, ok := x.promptRoute(name)
-		if !ok {
-			x.unknown(catalog.Prompts, name)
-			return
+		if b, original, ok := x.findPrompt(name); ok {
+			x.send(b, rename(m, name, original), nil)
 		}
-		x.send(b, rename(m, name, original), nil)
 	case "resources/read":
 		uri, _ := m.StringParam("uri")
-		b, ok := x.owner(uri)
-		if !ok {
-			x.unknown(catalog.Resources, uri)
-			return
+		if b, ok := x.findOwner(uri); ok {
+			x.send(b, m, nil)
 		}
-		x.send(b, m, nil)
 	case "completion/complete":
 		x.complete()
 	default:
@@ -146,12 +141,11 @@ func rename(m *wire.Message, name, original string) *wire.Message {
 // callTool forwards a call to the backend that serves the tool.
 func (x *exchange) callTool() {
 	name, _ := x.request.StringParam("name")
-	route, ok := x.route(x.state, name)
-	if !ok && x.lookAgain() {
+	var route catalog.Route
+	if !x.find(catalog.Tools, name, func() (ok bool) {
 		route, ok = x.route(x.state, name)
-	}
-	if !ok {
-		x.unknown(catalog.Tools, name)
+		return ok
+	}) {
 		return
 	}
 	x.tool, x.original = name, route.Original
@@ -191,22 +185,22 @@ func (x *exchange) complete() {
 	kind, _ := wire.String(wire.Field(ref, "type"))
 	if kind == "ref/resource" {
 		uri, _ := wire.String(wire.Field(ref, "uri"))
-		b, ok := x.owner(uri)
-		if route, isTemplate := x.view.Load().Template(uri); isTemplate && x.lone(x.state) == nil {
-			b = x.state.byName[route.Backend]
-			ok = b != nil
+		var b *Backend
+		if x.find(catalog.Templates, uri, func() (ok bool) {
+			b, ok = x.ownerOf(x.state, uri)
+			if route, isTemplate := x.view.Load().Template(uri); isTemplate && x.lone(x.state) == nil {
+				b = x.state.byName[route.Backend]
+				ok = b != nil
+			}
+			return ok
+		}) {
+			x.send(b, x.request, nil)
 		}
-		if !ok {
-			x.unknown(catalog.Templates, uri)
-			return
-		}
-		x.send(b, x.request, nil)
 		return
 	}
 	name, _ := wire.String(wire.Field(ref, "name"))
-	b, original, ok := x.promptRoute(name)
+	b, original, ok := x.findPrompt(name)
 	if !ok {
-		x.unknown(catalog.Prompts, name)
 		return
 	}
 	m := x.request
@@ -255,16 +249,19 @@ func (x *exchange) setLevel() {
 // session's stream to listen for.
 func (x *exchange) subscribe() {
 	uri, _ := x.request.StringParam("uri")
-	b, ok := x.owner(uri)
-	if !ok || x.session == nil {
+	if x.session == nil {
 		x.unknown(catalog.Resources, uri)
+		return
+	}
+	b, ok := x.findOwner(uri)
+	if !ok {
 		return
 	}
 	if !x.session.subscribe(uri, x.request.Method == "resources/subscribe") {
 		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, "too many subscriptions in this session", nil))
 		return
 	}
-	d, err := b.Server.Describe(x.r.Context())
+	d, err := x.described(x.r.Context(), b)
 	if err == nil && d.Modern && x.request.Method == "resources/subscribe" {
 		x.awaitHeard(b, d, uri)
 	}

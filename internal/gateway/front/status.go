@@ -1,9 +1,6 @@
 package front
 
 import (
-	"strings"
-	"unicode"
-
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
@@ -17,8 +14,8 @@ func (b *Backend) Status() table.BackendStatus {
 	if b.description != nil {
 		s.ProtocolVersions = b.description.Versions
 		offer := offerOf(b.description, b.description.Nearest(backend.Modern))
-		s.ServerName = wire.Text(wire.Field(offer.Info, "name"), maxNameBytes)
-		s.ServerVersion = wire.Text(wire.Field(offer.Info, "version"), maxNameBytes)
+		s.ServerName = backend.Line(wire.Text(wire.Field(offer.Info, "name"), maxNameBytes), maxNameBytes)
+		s.ServerVersion = backend.Line(wire.Text(wire.Field(offer.Info, "version"), maxNameBytes), maxNameBytes)
 	}
 	if b.catalog != nil {
 		s.Truncated, s.Unread = b.catalog.Truncated, b.catalog.Unread
@@ -53,7 +50,7 @@ func detailOf(failure *backend.Error) string {
 	switch failure.Class {
 	case "Denied", "Definition", "Statement":
 	case "Credential":
-		return printable(failure.Told, maxDetail) // a file that is not there yet is what the class says
+		return backend.Line(failure.Told, maxDetail) // a file that is not there yet is what the class says
 	default:
 		return ""
 	}
@@ -61,21 +58,5 @@ func detailOf(failure *backend.Error) string {
 	if detail == "" {
 		detail = failure.Detail
 	}
-	return printable(detail, maxDetail)
-}
-
-// printable makes one line of a text that can be shown anywhere: what hides, moves or breaks text becomes a space.
-func printable(text string, limit int) string {
-	text = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) || unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
-			return ' '
-		}
-		return r
-	}, strings.ToValidUTF8(text, " "))
-	text = strings.Join(strings.Fields(text), " ")
-	const more = "…"
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit-len(more)], "") + more
+	return backend.Line(detail, maxDetail)
 }

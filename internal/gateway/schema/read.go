@@ -6,6 +6,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -14,14 +15,14 @@ type reader struct {
 	*compiler
 
 	object map[string]any
-	at     string
+	at     *path
 	depth  int
 	err    error
 }
 
 func (r *reader) fail(key, what string) {
 	if r.err == nil {
-		r.err = fmt.Errorf("at %s/%s: it must be %s", r.at, key, what)
+		r.err = fmt.Errorf("at %s: it must be %s", r.at.under(key), what)
 	}
 }
 
@@ -50,7 +51,7 @@ func (r *reader) readUncheckable() {
 			}
 		}
 		if r.err == nil {
-			r.err = fmt.Errorf("at %s/%s: this keyword cannot be checked: %s", r.at, key, uncheckable[key])
+			r.err = fmt.Errorf("at %s: this keyword cannot be checked: %s", r.at.under(key), uncheckable[key])
 		}
 	}
 }
@@ -73,26 +74,37 @@ func (r *reader) read(n *node) {
 	n.not, n.condition, n.then, n.otherwise = r.node("not"), r.node("if"), r.node("then"), r.node("else")
 }
 
+var types = []string{"null", "boolean", "object", "array", "number", "integer", "string"}
+
 func (r *reader) readAny(n *node) {
 	switch t := r.object["type"].(type) {
 	case nil:
 	case string:
 		n.types = []string{t}
 	default:
-		n.types = r.texts("type")
+		for _, t := range r.texts("type") { // which may say the same a thousand times
+			if !slices.Contains(n.types, t) {
+				n.types = append(n.types, t)
+			}
+			if len(n.types) > len(types) {
+				break
+			}
+		}
 	}
 	for _, t := range n.types {
-		if !slices.Contains([]string{"null", "boolean", "object", "array", "number", "integer", "string"}, t) {
+		if !slices.Contains(types, t) {
 			r.fail("type", "a JSON type or a list of them")
 		}
 	}
 	if enum, ok := r.object["enum"]; ok {
-		if n.enum, ok = enum.([]any); !ok {
+		values, ok := enum.([]any)
+		if !ok {
 			r.fail("enum", "a list")
 		}
+		n.enum = r.allow("enum", values)
 	}
 	if constant, ok := r.object["const"]; ok {
-		n.enum = []any{constant}
+		n.enum = r.allow("const", []any{constant})
 	}
 	n.minimum, n.maximum = r.number("minimum"), r.number("maximum")
 	n.above, n.below = r.number("exclusiveMinimum"), r.number("exclusiveMaximum")
@@ -145,8 +157,9 @@ func (r *reader) readObject(n *node) {
 		r.fail("dependentRequired", "an object")
 	}
 	n.dependentRequired = map[string][]string{}
-	for key := range dependent {
-		below := reader{object: dependent, at: r.at + "/dependentRequired"}
+	for _, key := range slices.Sorted(maps.Keys(dependent)) {
+		r.take(key, entryBytes+len(key))
+		below := reader{compiler: r.compiler, object: dependent, at: r.at.under("dependentRequired")}
 		n.dependentRequired[key] = below.texts(key)
 		if r.err == nil {
 			r.err = below.err
@@ -193,23 +206,50 @@ func (r *reader) texts(key string) []string {
 		if !ok {
 			r.fail(key, "a list of strings")
 		}
+		r.take(key, textBytes+len(text))
 		out = append(out, text)
 	}
 	return out
 }
 
-// pattern compiles a regular expression. What RE2 does not have, such as a look-ahead, could only be accepted and not enforced.
-func (r *reader) pattern(key, text string) *regexp.Regexp {
-	if len(text) > maxPattern {
-		r.fail(key, fmt.Sprintf("at most %d bytes long", maxPattern))
+// allow makes the list of what is allowed.
+func (r *reader) allow(key string, values []any) *choice {
+	made := &choice{values: values, weights: make([]int, len(values)), shown: oneOf(values)}
+	for i, value := range values {
+		size := sizeOf(value)
+		made.weights[i] = max(size/bytesPerStep, 1)
+		r.take(key, size)
+	}
+	return made
+}
+
+// take takes what a part needs off what the schema may take.
+func (r *reader) take(key string, bytes int) {
+	if r.bytes += bytes; r.bytes > maxBytes && r.err == nil {
+		r.err = tooLarge(r.at.under(key), r.bytes)
+	}
+}
+
+// pattern reads a regular expression. What RE2 does not have, such as a look-ahead, could only be accepted and not enforced.
+func (r *reader) pattern(key, text string) *pattern {
+	if r.err != nil {
 		return nil
 	}
-	compiled, err := regexp.Compile(escapes.ReplaceAllStringFunc(text, translate))
-	if err != nil {
-		r.fail(key, "a regular expression of RE2, else it cannot be checked: no look-around, no back-references, no repetition above 1000")
-		return nil
+	known := r.patterns[text]
+	if known == nil {
+		known = &pattern{}
+		if len(text) > maxPattern {
+			known.err = fmt.Errorf("it must be at most %d bytes long", maxPattern)
+		} else {
+			known.read(escapes.ReplaceAllStringFunc(text, translate), r.forUse)
+		}
+		r.patterns[text] = known
+		r.take(key, known.bytes)
 	}
-	return compiled
+	if known.err != nil {
+		r.err = fmt.Errorf("at %s: %w", r.at.under(key), known.err)
+	}
+	return known
 }
 
 // escapes are those of ECMA-262, whatever they stand for.
@@ -223,15 +263,12 @@ func translate(escape string) string {
 	return `\x{` + escape[2:] + `}`
 }
 
-// escape writes a key as a token of a JSON pointer.
-func escape(key string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(key) }
-
 func (r *reader) node(key string) *node {
 	value, ok := r.object[key]
 	if !ok {
 		return nil
 	}
-	n, err := r.compile(value, r.at+"/"+escape(key), r.depth+1)
+	n, err := r.compile(value, r.at.under(key), r.depth+1)
 	if err != nil && r.err == nil {
 		r.err = err
 	}
@@ -249,9 +286,12 @@ func (r *reader) nodes(key string) []*node {
 	}
 	out := make([]*node, 0, len(list))
 	for i, element := range list {
-		n, err := r.compile(element, fmt.Sprintf("%s/%s/%d", r.at, key, i), r.depth+1)
+		n, err := r.compile(element, r.at.under(key).under(strconv.Itoa(i)), r.depth+1)
 		if err != nil && r.err == nil {
 			r.err = err
+		}
+		if r.err != nil {
+			return nil
 		}
 		out = append(out, n)
 	}
@@ -268,10 +308,14 @@ func (r *reader) named(key string) map[string]*node {
 		r.fail(key, "an object of schemas")
 	}
 	out := make(map[string]*node, len(object))
-	for name, element := range object {
-		n, err := r.compile(element, r.at+"/"+key+"/"+escape(name), r.depth+1)
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		r.take(key, entryBytes+len(name))
+		n, err := r.compile(object[name], r.at.under(key).under(name), r.depth+1)
 		if err != nil && r.err == nil {
 			r.err = err
+		}
+		if r.err != nil {
+			return nil
 		}
 		out[name] = n
 	}

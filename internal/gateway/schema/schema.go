@@ -9,15 +9,19 @@
 package schema
 
 import (
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"regexp"
+	"reflect"
 	"strings"
 )
 
-// Schema is a compiled schema. It is safe for concurrent use.
+// Schema is a schema that can be used. It is its text alone: what it is compiled to is made when a value is checked, and kept as long as
+// there is room (see compiled). It is safe for concurrent use.
 type Schema struct {
-	root *node
+	raw   json.RawMessage
+	sum   [sha256.Size]byte
+	bytes int // of what it is compiled to
 }
 
 // node is one schema. What is nil or empty was not given.
@@ -26,10 +30,10 @@ type node struct {
 
 	ref                                          *node
 	types                                        []string
-	enum                                         []any // with const as its only element
+	enum                                         *choice // with const as its only element
 	minimum, maximum, above, below, multipleOf   *float64
 	minLength, maxLength                         *int
-	pattern                                      *regexp.Regexp
+	pattern                                      *pattern
 	prefix                                       []*node
 	items, contains                              *node
 	minItems, maxItems, minContains, maxContains *int
@@ -45,67 +49,103 @@ type node struct {
 }
 
 type patternNode struct {
-	pattern *regexp.Regexp
+	pattern *pattern
 	node    *node
 }
 
+// choice is a list of values that are allowed.
+type choice struct {
+	values  []any
+	weights []int // the steps that a comparison takes, by value
+	shown   string
+}
+
 const (
+	// maxText bounds the text of a schema: what a catalog takes for a whole definition.
+	maxText = 256 << 10
 	// maxNodes bounds a schema's parts, maxCompileDepth how deep they are nested.
-	maxNodes        = 20_000
+	maxNodes        = 16_000
 	maxCompileDepth = 128
 	maxPattern      = 4 << 10
 )
 
-// Compile reads a schema. Its error says where what is wrong.
+// Compile reads a schema, and says where what is wrong: a keyword that is wrong, one that cannot be checked, a type of no kind, a $ref
+// that leads to nothing, or what would be too large. The Schema holds on to the text, and to nothing else.
 func Compile(raw json.RawMessage) (*Schema, error) {
-	c := &compiler{byPointer: map[string]*node{}, left: maxNodes}
-	if err := json.Unmarshal(raw, &c.document); err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
-	}
-	root, err := c.compile(c.document, "#", 0)
+	c, _, err := compile(raw, false)
 	if err != nil {
 		return nil, err
 	}
-	return &Schema{root: root}, nil
+	return &Schema{raw: raw, sum: sha256.Sum256(raw), bytes: c.bytes}, nil
 }
 
-// Check says why a schema cannot be used, as Compile does: a keyword that is wrong, one that cannot be checked, a type of no kind, or a
-// $ref that leads to nothing.
+// Check says why a schema cannot be used, as Compile does.
 func Check(raw json.RawMessage) error {
-	_, err := Compile(raw)
+	_, _, err := compile(raw, false)
 	return err
 }
 
-type compiler struct {
-	document  any
-	byPointer map[string]*node
-	left      int
+// compiling bounds how many schemas are read at a time. While it is, one may need some 30 MiB, since JSON of lists and objects takes
+// many times its text once it is decoded.
+var compiling = make(chan struct{}, 2)
+
+// compile reads a schema: for use, or else to see what is wrong with it, without compiling its patterns.
+func compile(raw json.RawMessage, forUse bool) (*compiler, *node, error) {
+	if len(raw) > maxText {
+		return nil, nil, fmt.Errorf("it has %d bytes, and the limit is %d", len(raw), maxText)
+	}
+	compiling <- struct{}{}
+	defer func() { <-compiling }()
+	c := &compiler{nodes: map[uintptr]*node{}, patterns: map[string]*pattern{}, left: maxNodes, forUse: forUse}
+	if err := json.Unmarshal(raw, &c.document); err != nil {
+		return nil, nil, fmt.Errorf("it is not JSON: %w", err)
+	}
+	root, err := c.compile(c.document, nil, 0)
+	return c, root, err
 }
 
-// compile makes the node of the schema at a pointer, once.
-func (c *compiler) compile(value any, at string, depth int) (*node, error) {
-	if n := c.byPointer[at]; n != nil {
-		return n, nil
+type compiler struct {
+	document any
+	nodes    map[uintptr]*node // by the address of the schema's object in document
+	patterns map[string]*pattern
+	left     int
+	bytes    int // taken
+	forUse   bool
+}
+
+// compile makes the node of a schema, once.
+func (c *compiler) compile(value any, at *path, depth int) (*node, error) {
+	object, isObject := value.(map[string]any)
+	address := uintptr(0)
+	if isObject {
+		address = reflect.ValueOf(object).Pointer()
+		if n := c.nodes[address]; n != nil {
+			return n, nil
+		}
 	}
 	if c.left--; c.left < 0 || depth > maxCompileDepth {
 		return nil, fmt.Errorf("at %s: it has more than %d parts, or is nested deeper than %d levels", at, maxNodes, maxCompileDepth)
 	}
+	if c.bytes += nodeBytes; c.bytes > maxBytes {
+		return nil, tooLarge(at, c.bytes)
+	}
 	n := &node{}
-	c.byPointer[at] = n
-	switch value := value.(type) {
-	case bool:
-		n.never = !value
-		return n, nil
-	case map[string]any:
-		r := reader{compiler: c, object: value, at: at, depth: depth}
+	if isObject {
+		c.nodes[address] = n
+		r := reader{compiler: c, object: object, at: at, depth: depth}
 		r.read(n)
 		return n, r.err
 	}
-	return nil, fmt.Errorf("at %s: a schema must be an object or a boolean", at)
+	allowed, isBool := value.(bool)
+	if !isBool {
+		return nil, fmt.Errorf("at %s: a schema must be an object or a boolean", at)
+	}
+	n.never = !allowed
+	return n, nil
 }
 
 // resolve finds the schema that a reference within the document leads to.
-func (c *compiler) resolve(ref, at string, depth int) (*node, error) {
+func (c *compiler) resolve(ref string, at *path, depth int) (*node, error) {
 	pointer, ok := strings.CutPrefix(ref, "#")
 	if !ok || pointer != "" && pointer[0] != '/' {
 		return nil, fmt.Errorf("at %s: $ref must be \"#\" or begin with \"#/\": other documents and anchors are not looked up", at)
@@ -118,7 +158,7 @@ func (c *compiler) resolve(ref, at string, depth int) (*node, error) {
 		}
 		value = found
 	}
-	return c.compile(value, "#"+unescape(pointer), depth)
+	return c.compile(value, pathOf(unescape(pointer)), depth)
 }
 
 // unescape undoes the percent-encoding of a pointer in a URI fragment.
@@ -148,7 +188,7 @@ func Lookup(document any, pointer string) (any, error) {
 		return value, nil
 	}
 	for token := range strings.SplitSeq(pointer[1:], "/") {
-		token = strings.NewReplacer("~1", "/", "~0", "~").Replace(token)
+		token = unescapeToken.Replace(token)
 		switch container := value.(type) {
 		case map[string]any:
 			member, ok := container[token]

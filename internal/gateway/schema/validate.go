@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -17,6 +18,8 @@ const (
 	maxSteps = 200_000
 	// maxCheckDepth bounds how schemas call each other.
 	maxCheckDepth = 300
+	// textPerStep is how many bytes of a text are counted in a step.
+	textPerStep = 64
 	// maxProblems is how many problems an error lists.
 	maxProblems = 5
 )
@@ -31,7 +34,8 @@ type InvalidError struct {
 func (e *InvalidError) Error() string { return strings.Join(e.Problems, "; ") }
 
 // errBudget ends a check that takes too long.
-var errBudget = errors.New("checking it takes too long: its schema has too many alternatives, or refers to itself without end")
+var errBudget = errors.New("checking it takes too long: its schema has too many alternatives, refers to itself without end, " +
+	"or has patterns that are too large for such a text")
 
 // Validate checks a JSON value, which is called by the name given in problems of it as a whole. The error is an *InvalidError, or
 // says that the schema takes too long to check.
@@ -40,8 +44,13 @@ func (s *Schema) Validate(value json.RawMessage, name string) error {
 	if err := json.Unmarshal(value, &decoded); err != nil {
 		return &InvalidError{Problems: []string{name + ": must be JSON"}}
 	}
+	root, release, err := compiled.use(s)
+	if err != nil {
+		return err
+	}
+	defer release()
 	v := &validation{left: maxSteps + len(value)}
-	problems := v.check(s.root, decoded, place{name: name})
+	problems := v.check(root, decoded, place{name: name})
 	if v.left < 0 {
 		return errBudget
 	}
@@ -90,6 +99,9 @@ func clip(path string) string {
 type validation struct {
 	left  int // steps; below 0 the check has failed
 	depth int
+
+	work    int           // instructions of patterns, at most
+	matched time.Duration // how long it took when that was much
 }
 
 // spend takes steps off the budget.
@@ -101,7 +113,7 @@ func (v *validation) spend(steps int) bool {
 // exhaust ends the check.
 func (v *validation) exhaust() { v.left = -1 }
 
-// check returns what is wrong with a value.
+// check returns what is wrong with a value: more than maxProblems only by what is found at once.
 func (v *validation) check(n *node, value any, at place) []string {
 	if n == nil || !v.spend(1) {
 		return nil
@@ -119,7 +131,7 @@ func (v *validation) check(n *node, value any, at place) []string {
 		return append(problems, at.String()+": must be "+strings.Join(n.types, " or "))
 	}
 	if n.enum != nil && !v.among(value, n.enum) {
-		problems = append(problems, at.String()+": must be "+oneOf(n.enum))
+		problems = append(problems, at.String()+": must be "+n.enum.shown)
 	}
 	switch value := value.(type) {
 	case float64:
@@ -150,8 +162,16 @@ func hasType(value any, name string) bool {
 	return name == "object"
 }
 
-func (v *validation) among(value any, enum []any) bool {
-	return slices.ContainsFunc(enum, func(e any) bool { return v.spend(1) && reflect.DeepEqual(e, value) })
+func (v *validation) among(value any, enum *choice) bool {
+	for i, allowed := range enum.values {
+		if !v.spend(enum.weights[i]) {
+			return false
+		}
+		if reflect.DeepEqual(allowed, value) {
+			return true
+		}
+	}
+	return false
 }
 
 // oneOf lists what is allowed, as far as it is short.
@@ -195,11 +215,11 @@ func isMultiple(f, of float64) bool {
 }
 
 func (v *validation) checkText(n *node, text string, at place) (problems []string) {
-	if n.minLength != nil || n.maxLength != nil {
+	if (n.minLength != nil || n.maxLength != nil) && v.spend(len(text)/textPerStep) {
 		problems = n.size(utf8.RuneCountInString(text), n.minLength, n.maxLength, "characters", at)
 	}
-	if n.pattern != nil && v.spend(len(text)/8) && !n.pattern.MatchString(text) {
-		problems = append(problems, fmt.Sprintf("%s: must match the pattern %s", at, clip(n.pattern.String())))
+	if n.pattern != nil && !v.match(n.pattern, text) {
+		problems = append(problems, fmt.Sprintf("%s: must match the pattern %s", at, n.pattern.shown))
 	}
 	return problems
 }
@@ -262,6 +282,9 @@ func (v *validation) repeats(list []any) bool {
 func (v *validation) checkObject(n *node, object map[string]any, at place) []string {
 	problems := n.size(len(object), n.minProperties, n.maxProperties, "members", at)
 	for _, name := range n.required {
+		if len(problems) > maxProblems || !v.spend(1) {
+			return problems
+		}
 		if _, ok := object[name]; !ok {
 			problems = append(problems, at.member(name).String()+": must be given")
 		}
@@ -282,7 +305,7 @@ func (v *validation) checkMember(n *node, object map[string]any, key string, at 
 		problems = v.check(property, value, below)
 	}
 	for _, p := range n.patterns {
-		if v.spend(len(key)/8+1) && p.pattern.MatchString(key) {
+		if v.match(p.pattern, key) {
 			known = true
 			problems = append(problems, v.check(p.node, value, below)...)
 		}
@@ -297,6 +320,9 @@ func (v *validation) checkMember(n *node, object map[string]any, key string, at 
 		problems = append(problems, below.String()+": must have another name")
 	}
 	for _, name := range n.dependentRequired[key] {
+		if len(problems) > maxProblems || !v.spend(1) {
+			return problems
+		}
 		if _, ok := object[name]; !ok {
 			problems = append(problems, fmt.Sprintf("%s: must be given with %s", at.member(name), clip(key)))
 		}
@@ -315,7 +341,9 @@ func (n *node) offer() string {
 
 func (v *validation) checkCombined(n *node, value any, at place) (problems []string) {
 	for _, part := range n.allOf {
-		problems = append(problems, v.check(part, value, at)...)
+		if problems = append(problems, v.check(part, value, at)...); len(problems) > maxProblems {
+			return problems
+		}
 	}
 	if len(n.anyOf) > 0 {
 		if matched, nearest := v.matches(n.anyOf, value, at); matched == 0 {

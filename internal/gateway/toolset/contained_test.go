@@ -16,11 +16,7 @@ import (
 // TestAFaultWhileAStatementIsCheckedIsItsFailure: again and again, without an end of the connections.
 func TestAFaultWhileAStatementIsCheckedIsItsFailure(t *testing.T) {
 	var faults atomic.Int64
-	b := (&impostor{}).tool(t)
-	d, ok := b.source.(*database)
-	if !ok {
-		t.Fatal("it is no database")
-	}
+	b, d := (&impostor{}).database(t)
 	b.panics = panics.New(slog.New(slog.DiscardHandler), func(string) { faults.Add(1) })
 	dial := d.pool.dial
 	d.pool.dial = func(context.Context, string, string) (net.Conn, error) { panic("nobody thought of that") }

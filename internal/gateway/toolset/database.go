@@ -164,21 +164,21 @@ func (d *database) call(ctx context.Context, t *tool, args arguments) (*result, 
 			return failed("nothing was sent: %v", err), nil
 		}
 	}
-	c, err := d.begin(ctx)
+	l, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer d.pool.reclaim(ctx, c)
-	found, err := d.execute(ctx, c, known.params, values)
+	defer d.pool.reclaim(ctx, l)
+	found, err := d.execute(ctx, l.connection, known.params, values)
 	switch {
 	case err == nil && found.abandoned:
-		d.pool.drop(ctx, c)
+		d.pool.drop(ctx, l)
 		return found.result(t), nil
 	case err == nil:
-		err = d.finish(ctx, c)
+		err = d.finish(ctx, l)
 	}
 	if err != nil {
-		d.pool.drop(ctx, c)
+		d.pool.drop(ctx, l)
 		return d.refused(ctx, err)
 	}
 	return found.result(t), nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,6 +24,9 @@ type role struct {
 	password string // the file
 }
 
+// roles counts those that were made, so that a test can run again.
+var roles atomic.Int64
+
 // newRole makes a role that may read what the SQL makes in its schema, and nothing else.
 func newRole(t *testing.T, sql string) *role {
 	t.Helper()
@@ -33,7 +37,7 @@ func newRole(t *testing.T, sql string) *role {
 		}
 		return r
 	}, t.Name()))
-	name = name[:min(len(name), 50)]
+	name = fmt.Sprintf("%.50s_%d", name, roles.Add(1))
 	s.admin(t, fmt.Sprintf(`CREATE ROLE %[1]s LOGIN PASSWORD '%[2]s'; CREATE SCHEMA %[1]s; SET search_path = %[1]s; %[3]s;
 		GRANT USAGE ON SCHEMA %[1]s TO %[1]s; GRANT SELECT ON ALL TABLES IN SCHEMA %[1]s TO %[1]s`, name, canary, sql))
 	r := &role{server: s, t: t, name: name, password: t.TempDir() + "/password"}

@@ -53,7 +53,7 @@ func TestAnAPIThatSendsWithoutEndCostsLittle(t *testing.T) {
 		"a picture":                    {mcptest.Endless("image/png", "", x), "is larger than this tool's limit of 1048576 bytes"},
 		"a body of 10 GB":              {rawly(head+"Content-Length: 10737418240\r\n\r\n", x), "of 10737418240 bytes is larger than"},
 		"a body that says it is small": {rawly(head+"Content-Length: 3\r\n\r\nyes", x), "yes"},
-		"a bomb":                       {mcptest.GzipBomb(256 << 20), "a compressed body, which was not asked for"},
+		"a bomb":                       {mcptest.GzipBomb(48 << 20), "a compressed body, which was not asked for"},
 		"a bomb of another kind":       {rawly(head+"Content-Encoding: zstd\r\nContent-Length: 10\r\n\r\n", x), "a compressed body"},
 		"a bomb in two layers":         {rawly(head+"Content-Encoding: identity, gzip\r\nContent-Length: 10\r\n\r\n", x), "a compressed body"},
 		"the words of a failure":       {rawly("HTTP/1.1 500 Oh\r\nContent-Type: text/plain\r\n\r\n", x), "HTTP status 500"},
@@ -69,7 +69,7 @@ func TestAnAPIThatSendsWithoutEndCostsLittle(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := httptest.NewServer(tc.handler)
 			t.Cleanup(server.CloseClientConnections)
-			b := open(t, table.Backend{URL: server.URL, TimeoutSeconds: 10, Toolset: &table.Toolset{HTTP: []table.HTTPTool{plainTool}}}, Options{})
+			b := open(t, table.Backend{URL: server.URL, TimeoutSeconds: 20, Toolset: &table.Toolset{HTTP: []table.HTTPTool{plainTool}}}, Options{})
 			if tools := count(t, b); tools != 1 {
 				t.Fatalf("%d tools", tools)
 			}
@@ -81,7 +81,7 @@ func TestAnAPIThatSendsWithoutEndCostsLittle(t *testing.T) {
 			if grown := after.TotalAlloc - before.TotalAlloc; grown > 16<<20 {
 				t.Errorf("%d bytes were allocated", grown)
 			}
-			if took := time.Since(begun); took > 15*time.Second {
+			if took := time.Since(begun); took > 25*time.Second {
 				t.Errorf("it took %s", took)
 			}
 			failure, failed := errors.AsType[*backend.Error](err)
@@ -265,8 +265,8 @@ func TestDefinitionsThatCouldMisleadAreNotOffered(t *testing.T) {
 		t.Log(got.text())
 	}
 	for _, name := range []string{"far", "file", "result"} {
-		if err := b.Check(); err == nil || !strings.Contains(err.Error(), name+" (GET )") {
-			t.Errorf("that %s is not offered is not told: %v", name, err)
+		if failure, ok := errors.AsType[*backend.Error](b.Check()); !ok || !strings.Contains(failure.Detail, name+" (GET )") {
+			t.Errorf("that %s is not offered is not told: %v", name, failure)
 		}
 	}
 }

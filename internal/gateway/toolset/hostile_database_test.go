@@ -175,6 +175,17 @@ func (s *impostor) tool(t *testing.T) *Backend {
 	}}}, Options{})
 }
 
+// database is a tool of the impostor's, and what it is made of.
+func (s *impostor) database(t *testing.T) (*Backend, *database) {
+	t.Helper()
+	b := s.tool(t)
+	d, ok := b.source.(*database)
+	if !ok {
+		t.Fatal("it is no database")
+	}
+	return b, d
+}
+
 // onQuery answers the commands that begin so.
 func onQuery(prefix string, answer func(*conversation) bool) *impostor {
 	return &impostor{query: func(c *conversation, sql string) bool { return strings.HasPrefix(sql, prefix) && answer(c) }}
@@ -255,13 +266,9 @@ func TestADatabaseThatAnswersWhatNoDatabaseDoesIsRefused(t *testing.T) {
 
 func TestAConnectionIsNotKeptThatBringsRowsForItsReset(t *testing.T) {
 	is := onQuery("DISCARD", func(c *conversation) bool { return c.forever(func(int) pgproto3.BackendMessage { return rowOf("x") }) })
-	b := is.tool(t)
+	b, d := is.database(t)
 	if got := call(t, b, "ask", `{}`); string(got.Structured) != `{"rows":[{"a":"x"}]}` {
 		t.Errorf("answered %s", got.text())
-	}
-	d, ok := b.source.(*database)
-	if !ok {
-		t.Fatal("it is no database")
 	}
 	d.pool.mu.Lock()
 	defer d.pool.mu.Unlock()
@@ -277,11 +284,7 @@ func TestSettingsThatAddUpCostTheConnection(t *testing.T) {
 		}
 		return false
 	})
-	b := is.tool(t)
-	d, ok := b.source.(*database)
-	if !ok {
-		t.Fatal("it is no database")
-	}
+	b, d := is.database(t)
 	var kept []int
 	for range 3 { // the first one finds out first what it calls
 		call(t, b, "ask", `{}`)

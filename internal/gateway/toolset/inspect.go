@@ -27,20 +27,20 @@ var sqlTypes = map[table.SQLType][2]uint32{
 // inspect has the server prepare and plan the statement, which finds all that is wrong with it but what depends on arguments.
 func (d *database) inspect(ctx context.Context) (found *plan, err error) {
 	defer d.panics.Catch(d.Backend.config.Name, &err)
-	c, err := d.begin(ctx)
+	l, err := d.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer d.pool.reclaim(ctx, c)
-	found, err = d.prepare(ctx, c)
+	defer d.pool.reclaim(ctx, l)
+	found, err = d.prepare(ctx, l.connection)
 	if err == nil {
-		err = simple(ctx, c, "ROLLBACK")
+		err = simple(ctx, l.connection, "ROLLBACK")
 	}
 	if err != nil {
-		d.pool.drop(ctx, c)
+		d.pool.drop(ctx, l)
 		return nil, d.unfit(ctx, err)
 	}
-	d.pool.put(ctx, c)
+	d.pool.put(ctx, l)
 	return found, nil
 }
 
@@ -108,7 +108,7 @@ func (d *database) unfit(ctx context.Context, err error) error {
 	if said, ok := errors.AsType[*pgconn.PgError](err); ok {
 		failure.Told = quote(said)
 	}
-	if password, err := d.pool.password(); err != nil || password != "" && strings.Contains(failure.Told+failure.Error(), password) {
+	if password, err := d.pool.password(); err != nil || password != "" && strings.Contains(failure.Told+failure.Err.Error(), password) {
 		failure.Told, failure.Err = "", errors.New(failure.Detail) // nobody is told what repeats the password
 	}
 	return failure

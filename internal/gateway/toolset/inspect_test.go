@@ -127,7 +127,7 @@ func TestWhoRunsTheGatewayIsToldWhatTheDatabaseSays(t *testing.T) {
 
 func TestADatabaseMayWantACertificateInPlaceOfAPassword(t *testing.T) {
 	r := newRole(t, `SELECT 1`)
-	r.admin(t, "CREATE ROLE "+certified+" LOGIN")
+	r.admin(t, "DROP ROLE IF EXISTS "+certified+"; CREATE ROLE "+certified+" LOGIN")
 	tool := r.statement("SELECT current_user AS who")
 	tool.User, tool.PasswordFile = certified, ""
 	own := func(b *table.Backend) {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"net"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 )
@@ -26,6 +27,31 @@ var (
 	errRowsUnasked = &answerError{"it sends more rows than it was asked for"}
 )
 
+// errNotPostgres is the error of a server whose first words are none of PostgreSQL's.
+var errNotPostgres = errors.New("what answers there does not speak PostgreSQL")
+
+// opens says whether a server's first message can be of the kind: Authentication, ErrorResponse, NoticeResponse, NegotiateProtocolVersion.
+func opens(kind byte) bool { return kind == 'R' || kind == 'E' || kind == 'N' || kind == 'v' }
+
+// asked is a connection on which TLS was asked for.
+type asked struct {
+	net.Conn
+
+	isAnswered bool
+}
+
+// Read refuses a first byte that is no answer to that: yes, no, or the begin of an error.
+func (a *asked) Read(p []byte) (int, error) {
+	n, err := a.Conn.Read(p)
+	if n > 0 && !a.isAnswered {
+		if p[0] != 'S' && p[0] != 'N' && p[0] != 'E' {
+			return 0, errNotPostgres
+		}
+		a.isAnswered = true
+	}
+	return n, err
+}
+
 // answerErrorOf is the answerError in an error, or nil.
 func answerErrorOf(err error) *answerError {
 	found, _ := errors.AsType[*answerError](err)
@@ -44,6 +70,7 @@ type meter struct {
 	header [5]byte // of the message that comes: its kind, and its length without the kind
 	got    int     // of the header
 	left   int64   // of the message behind its header
+	heard  bool    // a whole header: it is PostgreSQL that speaks
 }
 
 // frontend makes the client's side of a connection whose server is metered. It is for pgconn.Config.BuildFrontend.
@@ -72,14 +99,21 @@ func (m *meter) count(p []byte) error {
 			p, m.left = p[n:], m.left-n
 			continue
 		}
+		if !m.heard && m.got == 0 && !opens(p[0]) {
+			return errNotPostgres
+		}
 		n := copy(m.header[m.got:], p)
 		p, m.got = p[n:], m.got+n
 		if m.got < len(m.header) {
 			continue
 		}
 		m.got = 0
-		// A length of less than itself is refused by the one who reads the message.
-		m.left = max(int64(binary.BigEndian.Uint32(m.header[1:]))-4, 0)
+		length := int64(binary.BigEndian.Uint32(m.header[1:])) // with the four bytes of its own
+		if !m.heard && (length < 4 || length > maxSaid) {
+			return errNotPostgres
+		}
+		m.heard = true
+		m.left = max(length-4, 0) // the one who reads the message refuses less
 		if err := m.begin(m.header[0], m.left+int64(len(m.header))); err != nil {
 			return err
 		}

@@ -38,14 +38,19 @@ const (
 	maxPassword = 4 << 10
 )
 
-// connection is one to the database.
+// connection is one to the database. It is idle in the pool, or somebody has a lease of it.
 type connection struct {
 	*pgconn.PgConn
 
 	meter      *meter
 	born, used time.Time
-	returned   bool        // its slot is free again
 	expiry     *time.Timer // while it is idle
+}
+
+// lease is one use of a connection, and a slot. What ends it takes both away, so that nobody goes on with a connection that is somebody
+// else's by then.
+type lease struct {
+	*connection // nil once the use has ended
 }
 
 // pool hands out connections, made when they are needed.
@@ -55,7 +60,7 @@ type pool struct {
 	config *table.PostgresTool
 	tls    func() (*tls.Config, error)
 	dial   dialFunc
-	slots  chan struct{} // one element for each connection in use
+	slots  chan struct{} // one element for each lease
 
 	mu     sync.Mutex
 	closed bool
@@ -71,22 +76,21 @@ func newPool(b *Backend, config *table.PostgresTool, o Options) *pool {
 }
 
 // get hands out a connection; reused says that it may have died meanwhile. The error is a *backend.Error: nothing was sent.
-func (p *pool) get(ctx context.Context, fresh bool) (c *connection, reused bool, err error) {
+func (p *pool) get(ctx context.Context, fresh bool) (l *lease, reused bool, err error) {
 	select {
 	case p.slots <- struct{}{}:
 	case <-ctx.Done():
 		return nil, false, p.failure(classTimeout, false, "all its connections are in use", context.Cause(ctx))
 	}
 	defer func() {
-		if c == nil {
+		if l == nil {
 			<-p.slots
 		}
 	}()
 	if !fresh {
-		if c = p.take(ctx); c != nil {
+		if c := p.take(ctx); c != nil {
 			c.meter.handedOut()
-			c.returned = false
-			return c, true, nil
+			return &lease{c}, true, nil
 		}
 	}
 	read := &meter{}
@@ -94,7 +98,7 @@ func (p *pool) get(ctx context.Context, fresh bool) (c *connection, reused bool,
 	if err != nil {
 		return nil, false, p.unconnected(ctx, err)
 	}
-	return &connection{PgConn: conn, meter: read, born: time.Now()}, false, nil
+	return &lease{&connection{PgConn: conn, meter: read, born: time.Now()}}, false, nil
 }
 
 // take returns an idle connection, and closes those that are too old.
@@ -116,26 +120,33 @@ func (p *pool) take(ctx context.Context) *connection {
 
 // put takes a connection back, without anything of the session that a statement may have left: settings, a role, prepared statements,
 // temporary tables, advisory locks. What cannot be rid of that is closed.
-func (p *pool) put(ctx context.Context, c *connection) {
-	c.returned = true
-	defer func() { <-p.slots }()
-	if c.TxStatus() == 'I' {
-		resetting, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
-		defer cancel()
-		if err := simple(resetting, c, "DISCARD ALL"); err != nil { // by itself: it is refused in a transaction
-			p.hangUp(ctx, c)
-			return
-		}
+func (p *pool) put(ctx context.Context, l *lease) {
+	defer p.reclaim(ctx, l) // unless it is kept
+	if l.TxStatus() != 'I' {
+		return
+	}
+	resetting, cancel := context.WithTimeout(context.WithoutCancel(ctx), resetTime)
+	defer cancel()
+	if err := simple(resetting, l.connection, "DISCARD ALL"); err != nil { // by itself: it is refused in a transaction
+		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	c.used = time.Now()
-	if p.closed || c.IsClosed() || c.TxStatus() != 'I' || c.meter.settings > maxSettings {
-		p.hangUp(ctx, c)
+	if p.closed || l.IsClosed() || l.TxStatus() != 'I' || l.meter.settings > maxSettings {
 		return
 	}
-	p.idle = append(p.idle, c)
+	c := p.end(l)
+	c.used = time.Now()
 	c.expiry = time.AfterFunc(connectionIdle, func() { p.expire(ctx, c) })
+	p.idle = append(p.idle, c)
+}
+
+// end ends a use, and returns the connection.
+func (p *pool) end(l *lease) *connection {
+	c := l.connection
+	l.connection = nil
+	<-p.slots
+	return c
 }
 
 // expire closes a connection that has been idle for long enough. One that was used meanwhile has another timer.
@@ -151,16 +162,12 @@ func (p *pool) expire(ctx context.Context, c *connection) {
 }
 
 // drop closes a connection that must not be used again.
-func (p *pool) drop(ctx context.Context, c *connection) {
-	c.returned = true
-	p.hangUp(ctx, c)
-	<-p.slots
-}
+func (p *pool) drop(ctx context.Context, l *lease) { p.hangUp(ctx, p.end(l)) }
 
 // reclaim, deferred, drops a connection that was neither put back nor dropped, since what used it panicked.
-func (p *pool) reclaim(ctx context.Context, c *connection) {
-	if !c.returned {
-		p.drop(ctx, c)
+func (p *pool) reclaim(ctx context.Context, l *lease) {
+	if l.connection != nil {
+		p.drop(ctx, l)
 	}
 }
 
@@ -214,7 +221,11 @@ func (p *pool) connect(ctx context.Context, read *meter) (*pgconn.PgConn, error)
 	config.ConnectTimeout = connectTimeout + certs.HandshakeTimeout
 	config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil } // Dial resolves
 	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		return p.dial(ctx, network, address)
+		conn, err := p.dial(ctx, network, address)
+		if err != nil || config.TLSConfig == nil {
+			return conn, err
+		}
+		return &asked{Conn: conn}, nil
 	}
 	config.BuildFrontend = read.frontend
 	config.MaxProtocolMessageBodyLen = p.maxMessage()
@@ -288,6 +299,8 @@ func (p *pool) tlsConfig() (*tls.Config, error) {
 func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
 	state, fromServer := sqlState(err)
 	_, isTLS := errors.AsType[*tls.CertificateVerificationError](err)
+	_, isNoTLS := errors.AsType[tls.RecordHeaderError](err)
+	_, isDial := errors.AsType[*dialError](err)
 	switch {
 	case errors.Is(err, errPassword):
 		failure := p.failure(classCredential, false, errPassword.Error(), err)
@@ -301,6 +314,10 @@ func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
 		return p.failure(classServerError, false, explain(err), err)
 	case answerErrorOf(err) != nil:
 		return p.failure(classServerError, false, answerErrorOf(err).Error(), err)
+	case errors.Is(err, errNotPostgres), isNoTLS: // it agreed to TLS, and sent something else
+		return p.failure(classNotPostgres, false, errNotPostgres.Error(), err)
+	case pgconn.Timeout(err) && !isDial && ctx.Err() == nil:
+		return p.failure(classTimeout, false, "the database did not answer in time", err)
 	case isTLS, strings.Contains(err.Error(), "tls error"), strings.Contains(err.Error(), "refused TLS"):
 		return p.failure(classTLS, false, "the database does not prove by TLS who it is", err)
 	}

@@ -31,14 +31,14 @@ type rows struct {
 }
 
 // begin opens a transaction. A connection that died unnoticed is replaced: nothing but BEGIN was sent.
-func (d *database) begin(ctx context.Context) (*connection, error) {
+func (d *database) begin(ctx context.Context) (*lease, error) {
 	for fresh := false; ; fresh = true {
-		c, reused, err := d.pool.get(ctx, fresh)
+		l, reused, err := d.pool.get(ctx, fresh)
 		if err != nil {
 			return nil, err
 		}
-		if err = d.open(ctx, c); err == nil {
-			return c, nil
+		if err = d.open(ctx, l); err == nil {
+			return l, nil
 		}
 		if !reused || ctx.Err() != nil {
 			return nil, d.pool.unconnected(ctx, err)
@@ -47,14 +47,14 @@ func (d *database) begin(ctx context.Context) (*connection, error) {
 }
 
 // open opens the transaction on a connection, which is dropped where that cannot be done.
-func (d *database) open(ctx context.Context, c *connection) (err error) {
+func (d *database) open(ctx context.Context, l *lease) (err error) {
 	isOpen := false
 	defer func() {
 		if !isOpen {
-			d.pool.drop(ctx, c)
+			d.pool.drop(ctx, l)
 		}
 	}()
-	err = simple(ctx, c, d.opening())
+	err = simple(ctx, l.connection, d.opening())
 	isOpen = err == nil
 	return err
 }
@@ -70,15 +70,15 @@ func (d *database) opening() string {
 }
 
 // finish ends the transaction and gives the connection back.
-func (d *database) finish(ctx context.Context, c *connection) error {
+func (d *database) finish(ctx context.Context, l *lease) error {
 	end := "ROLLBACK"
 	if d.config.Write {
 		end = "COMMIT"
 	}
-	if err := simple(ctx, c, end); err != nil {
+	if err := simple(ctx, l.connection, end); err != nil {
 		return err
 	}
-	d.pool.put(ctx, c)
+	d.pool.put(ctx, l)
 	return nil
 }
 

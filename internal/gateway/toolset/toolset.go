@@ -179,6 +179,7 @@ const (
 	classDenied       = "Denied"
 	classDefinition   = "Definition"
 	classStatement    = "Statement"
+	classNotPostgres  = "NotPostgres"
 )
 
 // failure is an error whose detail clients are told.

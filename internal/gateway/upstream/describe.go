@@ -18,7 +18,7 @@ import (
 const (
 	// firstPause and longestPause are between attempts to find out what a server speaks that fail.
 	firstPause   = 100 * time.Millisecond
-	longestPause = 5 * time.Second
+	longestPause = time.Second
 	// doubtPause is between finding out again whether a server that answers oddly speaks something else now.
 	doubtPause = 5 * time.Second
 )

@@ -51,20 +51,8 @@ func (b *Backend) lostSession(status int, why string) *backend.Error {
 	return &backend.Error{Backend: b.config.Name, Class: classNotFound, Status: status, Err: fmt.Errorf("%w: %s", backend.ErrSession, why)}
 }
 
-// taken is the error of a request that the server has: whatever became of its session, of its response, or of a message that was to be
-// passed on or answered meanwhile, it may have been carried out.
-func (b *Backend) taken(err error) error {
-	failure, ok := errors.AsType[*backend.Error](err)
-	switch {
-	case errors.Is(err, backend.ErrSession): // whoever reads that sends the request again
-		return b.failure(classServerError, true, fmt.Errorf("%w: %s", errNoResponse, err.Error()))
-	case ok && !failure.Sent:
-		had := *failure
-		had.Sent = true
-		return &had
-	}
-	return err
-}
+// taken is the error of a request that the server has.
+func (b *Backend) taken(err error) error { return backend.Taken(b.config.Name, classServerError, err) }
 
 // noSuchStream is the error of a server that offers no stream.
 func (b *Backend) noSuchStream(status int) *backend.Error {

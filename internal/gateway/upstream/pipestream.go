@@ -94,7 +94,7 @@ func (b *Backend) answerBeside(ctx context.Context, channel backend.Channel, m *
 
 // unanswered is the error of a call that was delivered and whose response did not come.
 func (p *pipe) unanswered(ctx context.Context, err error) error {
-	failure, ok := errors.AsType[*backend.Error](err)
+	_, isTold := errors.AsType[*backend.Error](err)
 	switch {
 	case errors.Is(err, backend.ErrSession): // another request was told that there is no session any more
 		return p.taken(err)
@@ -102,12 +102,10 @@ func (p *pipe) unanswered(ctx context.Context, err error) error {
 		return p.failure(classTimeout, true, err)
 	case errors.Is(err, errSlow):
 		return p.failure(classTooLarge, true, err)
-	case ok:
-		return p.taken(failure)
-	case errors.Is(err, errStream):
+	case errors.Is(err, errStream) && !isTold:
 		return p.failure(classServerError, true, err)
 	}
-	return err // the sink's
+	return p.taken(err) // or the sink's
 }
 
 // deliver posts a message.

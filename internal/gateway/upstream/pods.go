@@ -43,9 +43,9 @@ type pods struct {
 	avoided  map[string]time.Time
 }
 
-func newPods(host, port string, resolver Resolver) *pods {
+func newPods(host, port string, o *Options) *pods {
 	return &pods{
-		host: host, port: port, resolver: resolver,
+		host: host, port: port, resolver: o.Resolver, panics: o.Panics,
 		seen: map[string]time.Time{}, sessions: map[string]int{}, avoided: map[string]time.Time{},
 	}
 }

@@ -122,8 +122,7 @@ func New(config table.Backend, options Options) (*Backend, error) {
 	b.dials = newDialer(b)
 	b.transport = b.newTransport()
 	if config.PodsHost != "" {
-		b.pods = newPods(config.PodsHost, portOf(u), options.Resolver)
-		b.pods.panics = options.Panics
+		b.pods = newPods(config.PodsHost, portOf(u), &options)
 	}
 	return b, nil
 }

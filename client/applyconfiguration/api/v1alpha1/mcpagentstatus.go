@@ -12,7 +12,7 @@ import (
 //
 // MCPAgentStatus is what was observed of an MCPAgent.
 type MCPAgentStatusApplyConfiguration struct {
-	// observedGeneration is the generation that was last reconciled.
+	// observedGeneration is the generation that was last reconciled; -1 before the first time.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase sums the conditions up in one word: Pending, Ready, Degraded or Failed.
 	Phase *apiv1alpha1.Phase `json:"phase,omitempty"`
@@ -21,7 +21,7 @@ type MCPAgentStatusApplyConfiguration struct {
 	// effectiveTools are the tools of everything that is granted, by the name that the agent sees or would see, at most 512, and whether
 	// each is served.
 	EffectiveTools []EffectiveToolApplyConfiguration `json:"effectiveTools,omitempty"`
-	// toolCount is how many tools are served.
+	// toolCount is how many tools are served, those that effectiveTools has no room for included.
 	ToolCount *int32 `json:"toolCount,omitempty"`
 	// replicas is how many pods of the gateway there are.
 	Replicas *int32 `json:"replicas,omitempty"`

@@ -12,7 +12,7 @@ import (
 //
 // MCPServerStatus is what was observed of an MCPServer.
 type MCPServerStatusApplyConfiguration struct {
-	// observedGeneration is the generation that was last reconciled.
+	// observedGeneration is the generation that was last reconciled; -1 before the first time.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase sums the conditions up in one word: Pending, Ready, Degraded, Failed or ScaledToZero.
 	Phase *apiv1alpha1.Phase `json:"phase,omitempty"`

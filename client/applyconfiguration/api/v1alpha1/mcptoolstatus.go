@@ -12,7 +12,7 @@ import (
 //
 // MCPToolStatus is what was observed of an MCPTool.
 type MCPToolStatusApplyConfiguration struct {
-	// observedGeneration is the generation that was last reconciled.
+	// observedGeneration is the generation that was last reconciled; -1 before the first time.
 	ObservedGeneration *int64 `json:"observedGeneration,omitempty"`
 	// phase sums the conditions up in one word: Pending, Ready, Degraded or Failed.
 	Phase *apiv1alpha1.Phase `json:"phase,omitempty"`

@@ -17,6 +17,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 )
 
 const (
@@ -103,10 +105,7 @@ func (s *Source) look(ctx context.Context) bool {
 	asking, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	issuer, keys, issuerErr := s.issuer(asking)
-	addresses, addressErr := s.opts.Addresses(asking)
-	if addressErr == nil && len(addresses) == 0 {
-		addressErr = errors.New("the Service kubernetes in the namespace default has no address")
-	}
+	addresses, addressErr := s.addresses(asking)
 	if ctx.Err() != nil {
 		return true
 	}
@@ -131,6 +130,16 @@ func (s *Source) look(ctx context.Context) bool {
 	return issuerErr == nil && addressErr == nil
 }
 
+// addresses asks where the API server is.
+func (s *Source) addresses(ctx context.Context) (addresses []netip.AddrPort, err error) {
+	defer fault.Catch("the addresses of the API server", &err)
+	addresses, err = s.opts.Addresses(ctx)
+	if err == nil && len(addresses) == 0 {
+		err = errors.New("the Service kubernetes in the namespace default has no address")
+	}
+	return addresses, err
+}
+
 const (
 	discoveryPath = "/.well-known/openid-configuration"
 	keysPath      = "/openid/v1/jwks"
@@ -138,7 +147,8 @@ const (
 
 // issuer asks the API server who signs tokens of ServiceAccounts, and for the keys. The address of the keys that the document names
 // is not asked: it may lead anywhere.
-func (s *Source) issuer(ctx context.Context) (string, json.RawMessage, error) {
+func (s *Source) issuer(ctx context.Context) (issuer string, keys json.RawMessage, err error) {
+	defer fault.Catch("the issuer of the API server", &err)
 	document, err := s.opts.ReadPath(ctx, discoveryPath)
 	if err != nil {
 		return "", nil, fmt.Errorf("ask the API server for %s (may the operator read it?): %w", discoveryPath, err)
@@ -156,7 +166,7 @@ func (s *Source) issuer(ctx context.Context) (string, json.RawMessage, error) {
 	if err != nil {
 		return "", nil, fmt.Errorf("ask the API server for %s (may the operator read it?): %w", keysPath, err)
 	}
-	keys, err := canonical(raw)
+	keys, err = canonical(raw)
 	return discovered.Issuer, keys, err
 }
 

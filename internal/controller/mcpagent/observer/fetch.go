@@ -7,12 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"reflect"
 	"slices"
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/probe"
+	"github.com/mcp-operator/mcp-operator/internal/route"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -28,7 +30,7 @@ const (
 )
 
 // fetch asks one gateway. Errors are stable sentences in our own words: a pod's bytes do not reach a status through them.
-func (o *Observer) fetch(ctx context.Context, pod probe.Pod, token string) (*table.Status, error) {
+func (o *Observer) fetch(ctx context.Context, pod probe.Pod, token string) (*route.Heard, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+pod.Address+"/status", http.NoBody)
@@ -53,25 +55,21 @@ func (o *Observer) fetch(ctx context.Context, pod probe.Pod, token string) (*tab
 	if err == nil && len(raw) > maxStatus {
 		err = errors.New("too large")
 	}
-	status := &table.Status{}
+	heard := &route.Heard{}
 	if err == nil {
-		err = json.Unmarshal(raw, status)
+		err = json.Unmarshal(raw, &heard.Status)
 	}
 	if err != nil { // its text quotes what was sent
 		return nil, fmt.Errorf("gateway pod %s answered what is no status", pod.Name)
 	}
-	strip(status)
-	return status, nil
+	heard.Unlisted = strip(&heard.Status)
+	return heard, nil
 }
 
-// strip drops what changes all the time, what is never told, and what is too much to be.
-func strip(status *table.Status) {
-	tools := 0
-	for i := range status.Backends {
-		b := &status.Backends[i]
-		tools += len(b.Tools)
-		*b = table.BackendStatus{Name: b.Name, State: b.State, ErrorClass: b.ErrorClass, ErrorDetail: b.ErrorDetail, Tools: b.Tools, Truncated: b.Truncated}
-	}
+// strip drops what changes all the time, what is never told, and what is too much to be; and it sorts, since some servers list their tools
+// in another order each time. It returns how many of the tools that it left out are served, by the name of their backend.
+func strip(status *table.Status) map[string]int32 {
+	sizes := make([]int, 0, len(status.Backends))
 	texts := map[string]string{} // few, each of many tools
 	once := func(text string) string {
 		if known, ok := texts[text]; ok {
@@ -82,28 +80,61 @@ func strip(status *table.Status) {
 	}
 	for i := range status.Backends {
 		b := &status.Backends[i]
-		if tools > maxTools {
-			b.Tools = mostTelling(b.Tools, max(1, maxTools/len(status.Backends)))
-		}
+		*b = table.BackendStatus{Name: b.Name, State: b.State, ErrorClass: b.ErrorClass, ErrorDetail: b.ErrorDetail, Tools: b.Tools, Truncated: b.Truncated}
+		sizes = append(sizes, len(b.Tools))
 		for j := range b.Tools {
 			t := &b.Tools[j]
 			*t = table.ToolStatus{Name: t.Name, Digest: t.Digest, Verdict: table.ToolVerdict(once(string(t.Verdict))), Reason: once(t.Reason)}
 		}
 	}
+	unlisted, limit := map[string]int32{}, longest(sizes, maxTools)
+	for i := range status.Backends {
+		b := &status.Backends[i]
+		all := served(b)
+		b.Tools = cutTools(b.Tools, limit)
+		if left := all - served(b); left > 0 {
+			unlisted[b.Name] = left
+		}
+	}
+	return unlisted
 }
 
-// mostTelling cuts a list: what is wrong stays, then what is served, then what is held back.
-func mostTelling(tools []table.ToolStatus, limit int) []table.ToolStatus {
-	if len(tools) <= limit {
-		return tools
+// longest is how long a list may be when lists of these sizes share the room: short ones stay whole, and long ones share what is left.
+func longest(sizes []int, room int) int {
+	slices.Sort(sizes)
+	for i, size := range sizes {
+		if share := room / (len(sizes) - i); size > share {
+			return share
+		}
+		room -= size
 	}
+	return math.MaxInt
+}
+
+// served is how many tools of a backend are served.
+func served(b *table.BackendStatus) (count int32) {
+	for i := range b.Tools {
+		if b.State == table.BackendReady && b.Tools[i].Verdict == table.ToolServed {
+			count++
+		}
+	}
+	return count
+}
+
+// cutTools sorts a list and cuts it: what is wrong stays, then what is served, then what is held back.
+func cutTools(tools []table.ToolStatus, limit int) []table.ToolStatus {
 	rank := func(verdict table.ToolVerdict) int {
 		return slices.Index([]table.ToolVerdict{table.ToolServed, table.ToolDenied}, verdict)
 	}
-	slices.SortStableFunc(tools, func(a, b table.ToolStatus) int { return cmp.Compare(rank(a.Verdict), rank(b.Verdict)) })
+	slices.SortStableFunc(tools, func(a, b table.ToolStatus) int {
+		return cmp.Or(cmp.Compare(rank(a.Verdict), rank(b.Verdict)), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Digest, b.Digest))
+	})
+	if len(tools) <= limit {
+		return tools
+	}
 	return slices.Clone(tools[:limit])
 }
 
-func same(a, b *table.Status) bool {
+func same(a, b *route.Heard) bool {
 	return a == b || a != nil && b != nil && reflect.DeepEqual(a, b)
 }

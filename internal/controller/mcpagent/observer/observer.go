@@ -15,7 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/mcp-operator/mcp-operator/internal/fault"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
+	"github.com/mcp-operator/mcp-operator/internal/route"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -58,7 +60,7 @@ type Answer struct {
 	Pod probe.Pod
 
 	// Status is the last answer; nil if there was none since the pod was first seen.
-	Status *table.Status
+	Status *route.Heard
 
 	// Err is why requests fail; nil if they do not, or did not often enough. Status then is older.
 	Err error
@@ -91,7 +93,7 @@ type entry struct {
 // podState is what is known of one pod.
 type podState struct {
 	pod      probe.Pod
-	status   *table.Status
+	status   *route.Heard
 	err      error
 	known    bool
 	running  bool
@@ -231,7 +233,7 @@ func (o *Observer) ask(ctx context.Context, t target) {
 	pod := state.pod
 	o.mu.Unlock()
 
-	status, err := o.fetch(ctx, pod, agent.Token)
+	status, err := o.tryFetch(ctx, pod, agent)
 
 	o.mu.Lock()
 	state.running = false
@@ -251,6 +253,12 @@ func (o *Observer) ask(ctx context.Context, t target) {
 	}
 }
 
+// tryFetch is fetch, of which a panic at what a gateway sent is a failure like any other.
+func (o *Observer) tryFetch(ctx context.Context, pod probe.Pod, agent Agent) (heard *route.Heard, err error) {
+	defer fault.Catch(agent.Key.String(), &err)
+	return o.fetch(ctx, pod, agent.Token)
+}
+
 // A pod that answered before has to fail so often in a row before that is told, a new one so often.
 const (
 	toldFailures    = 2
@@ -258,7 +266,7 @@ const (
 )
 
 // record notes an answer, and says whether it tells something else than the last one. Equal answers of several pods are kept once.
-func (p *podState) record(status *table.Status, err error, e *entry) bool {
+func (p *podState) record(status *route.Heard, err error, e *entry) bool {
 	was, wasErr, wasKnown := p.status, p.err, p.known
 	if err != nil {
 		p.failures++
@@ -308,7 +316,7 @@ func doubled(first time.Duration, times int, limit time.Duration) time.Duration 
 }
 
 // settled says whether a gateway serves the table that it should, and has asked every backend.
-func settled(status *table.Status, revision string) bool {
+func settled(status *route.Heard, revision string) bool {
 	if status.Revision != revision {
 		return false
 	}

@@ -1,17 +1,15 @@
-package reach
+package fair
 
 import (
 	"context"
 	"sync"
-
-	"github.com/mcp-operator/mcp-operator/internal/fair"
 )
 
-// Gate lets one through at a time, namespaces in turn. The zero value is open.
+// Gate lets one through at a time, namespaces in turn. The zero value is open. It is safe for concurrent use.
 type Gate struct {
 	mu      sync.Mutex
 	taken   bool
-	waiting fair.Queue[*waiter]
+	waiting Queue[*waiter]
 }
 
 // waiter waits at a gate.

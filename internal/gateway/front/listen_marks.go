@@ -1,0 +1,28 @@
+package front
+
+import "github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
+
+// unseen returns which lists are others than those that the client was told of last, and notes that it is told now. What it knew at
+// initialize is in its id, so that another replica can tell.
+func (s *session) unseen(now catalog.Mark) catalog.Changes {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, known := catalog.ReadMark(s.Seen)
+	if s.seen != nil {
+		before, known = *s.seen, true
+	}
+	s.seen = &now
+	if !known {
+		return catalog.Changes{}
+	}
+	return now.Since(before)
+}
+
+// seen is the mark of the lists that a session begins with; nil if that is not known: of a lone backend it has the list itself, before
+// there may be a catalog.
+func (v *visit) seen() []byte {
+	if b := v.lone(v.state); b != nil && b.source().Catalog == nil {
+		return nil
+	}
+	return v.view.Load().Mark().Bytes()
+}

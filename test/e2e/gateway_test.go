@@ -97,6 +97,37 @@ func (f *fixture) ask(host string, caller client.ObjectKey, method, name, params
 	return out
 }
 
+// callsWhileReplaced calls a tool of the server "new" all the time while its pod is replaced.
+func (f *fixture) callsWhileReplaced(caller client.ObjectKey) {
+	f.t.Helper()
+	f.kubectl("rollout", "restart", "deployment/new")
+	rolled := make(chan string, 1)
+	go func() {
+		out, err := kubectl(f.t.Context(), "--namespace="+f.namespace, "rollout", "status", "deployment/new", "--timeout=90s")
+		if err != nil {
+			out += err.Error()
+		}
+		rolled <- out
+	}()
+	// This server does not wait for its calls when it is told to end: the one that is under way at its pod then is cut off, which is told.
+	cutOff := 0
+	for calls := 0; ; calls++ {
+		switch got := f.callTool(caller, "new_test_simple_text", `{}`); {
+		case strings.Contains(got, "simple text"):
+		case strings.Contains(got, `"sent":true`) && cutOff == 0:
+			cutOff++
+		default:
+			f.t.Errorf("call %d while the server is replaced, and %d was cut off before: %s", calls, cutOff, got)
+		}
+		select {
+		case out := <-rolled:
+			f.t.Logf("%d calls while the server was replaced: %s", calls+1, out)
+			return
+		default:
+		}
+	}
+}
+
 func TestGatewayServesServersOfBothProtocolVersionsByATableThatIsWatched(t *testing.T) {
 	t.Parallel()
 	image := gatewayImage(t)
@@ -135,24 +166,5 @@ func TestGatewayServesServersOfBothProtocolVersionsByATableThatIsWatched(t *test
 	if got := f.callTool(caller, "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
 		t.Errorf("under a table that is refused: %s", got)
 	}
-	f.kubectl("rollout", "restart", "deployment/new")
-	rolled := make(chan string, 1)
-	go func() {
-		out, err := kubectl(t.Context(), "--namespace="+f.namespace, "rollout", "status", "deployment/new", "--timeout=90s")
-		if err != nil {
-			out += err.Error()
-		}
-		rolled <- out
-	}()
-	for calls := 0; ; calls++ {
-		if got := f.callTool(caller, "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
-			t.Errorf("call %d while the server is replaced: %s", calls, got)
-		}
-		select {
-		case out := <-rolled:
-			t.Logf("%d calls while the server was replaced: %s", calls+1, out)
-			return
-		default:
-		}
-	}
+	f.callsWhileReplaced(caller)
 }

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -382,16 +381,7 @@ func (f *fixture) condition(name, conditionType string, status metav1.ConditionS
 // rolledOut plays the Deployment controller and the kubelet: the Deployment is observed, with so many ready replicas.
 func (f *fixture) rolledOut(name string, ready int32) {
 	f.t.Helper()
-	f.eventually("the status of Deployment "+name+" is written", func() error {
-		d := &appsv1.Deployment{}
-		if err := f.get(d, name); err != nil {
-			return err
-		}
-		d.Status = appsv1.DeploymentStatus{
-			ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, ReadyReplicas: ready, AvailableReplicas: ready,
-		}
-		return f.client.Status().Update(f.ctx, d) // in conflict where the operator wrote in between, as for the controller that is played
-	})
+	f.rolledOutWith(name, ready, nil)
 }
 
 func nameOf(name string) client.ObjectKey { return client.ObjectKey{Name: name} }

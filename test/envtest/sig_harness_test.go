@@ -80,6 +80,15 @@ func (f *fixture) reported(name string, ready int32) {
 	if ready > 0 {
 		status = corev1.ConditionTrue
 	}
+	f.rolledOutWith(name, ready, []appsv1.DeploymentCondition{
+		{Type: appsv1.DeploymentAvailable, Status: status, Reason: "Played"},
+		{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
+	})
+}
+
+// rolledOutWith is rolledOut with conditions.
+func (f *fixture) rolledOutWith(name string, ready int32, conditions []appsv1.DeploymentCondition) {
+	f.t.Helper()
 	f.eventually("the status of Deployment "+name+" is written", func() error {
 		d := &appsv1.Deployment{}
 		if err := f.get(d, name); err != nil {
@@ -87,10 +96,7 @@ func (f *fixture) reported(name string, ready int32) {
 		}
 		d.Status = appsv1.DeploymentStatus{
 			ObservedGeneration: d.Generation, Replicas: *d.Spec.Replicas, UpdatedReplicas: *d.Spec.Replicas, ReadyReplicas: ready, AvailableReplicas: ready,
-			Conditions: []appsv1.DeploymentCondition{
-				{Type: appsv1.DeploymentAvailable, Status: status, Reason: "Played"},
-				{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionTrue, Reason: "NewReplicaSetAvailable"},
-			},
+			Conditions: conditions,
 		}
 		return f.client.Status().Update(f.ctx, d) // in conflict where the operator wrote in between, as for the controller that is played
 	})

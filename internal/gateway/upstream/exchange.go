@@ -95,8 +95,9 @@ func (x *exchange) send(o *outgoing) error {
 		if err == nil {
 			return nil
 		}
+		ended := x.ctx.Err() != nil
 		failure := x.broken(err, o.sent)
-		if x.ctx.Err() != nil || failure.Sent || failure.Class == classTLS {
+		if ended || failure.Sent || failure.Class == classTLS {
 			return failure
 		}
 		if _, dialled := errors.AsType[*dialError](err); !dialled {

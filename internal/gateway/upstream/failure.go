@@ -67,7 +67,7 @@ func (x *exchange) broken(err error, sent bool) *backend.Error {
 	if failure, ok := errors.AsType[*backend.Error](err); ok {
 		return failure
 	}
-	cause := context.Cause(x.ctx)
+	cause := context.Cause(x.ctx) // looked at once: it may end meanwhile
 	dial, isDial := errors.AsType[*dialError](err)
 	switch {
 	case errors.Is(err, errTooLarge), errors.Is(err, wire.ErrEventTooLarge), errors.Is(err, wire.ErrTooLarge):
@@ -76,9 +76,9 @@ func (x *exchange) broken(err error, sent bool) *backend.Error {
 		return x.failure(classNotMCP, sent, err)
 	case errors.Is(cause, errClosed):
 		return x.failure(classConnect, sent, cause)
-	case isDial && x.ctx.Err() == nil:
+	case isDial && cause == nil:
 		return x.failure(dial.class, false, err)
-	case x.ctx.Err() != nil:
+	case cause != nil:
 		return x.failure(classTimeout, sent, cause)
 	}
 	if _, ok := errors.AsType[net.Error](err); ok || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -180,9 +180,11 @@ func TestACallerWhoLeavesWhileOnHoldSentNothing(t *testing.T) {
 	var dials atomic.Int64
 	ctx, cancel := context.WithCancel(testContext(t))
 	b := open(t, "http://192.0.2.1/mcp", func(_ *table.Backend, o *Options) {
-		o.Dial = func(context.Context, string, string) (net.Conn, error) {
+		o.Limits.Connect = 10 * time.Millisecond
+		o.Dial = func(dialling context.Context, _, _ string) (net.Conn, error) {
 			if dials.Add(1) == 3 {
 				cancel()
+				<-dialling.Done() // so that the call has heard of it before this dial failed
 			}
 			return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 		}
@@ -194,5 +196,37 @@ func TestACallerWhoLeavesWhileOnHoldSentNothing(t *testing.T) {
 	b.tasks.Wait()
 	if n := dials.Load(); n != 3 {
 		t.Errorf("it was dialled %d times", n)
+	}
+}
+
+// endsWhenLookedAt is a context that ends while it is looked at for the n-th time.
+type endsWhenLookedAt struct {
+	context.Context //nolint:containedctx // it is one
+
+	end   context.CancelCauseFunc
+	looks *int
+}
+
+// Err counts down.
+func (e endsWhenLookedAt) Err() error {
+	if *e.looks--; *e.looks == 0 {
+		defer e.end(errIdle)
+	}
+	return e.Context.Err()
+}
+
+func TestAFailureHasACauseWheneverItsContextEnds(t *testing.T) {
+	refused := &dialError{class: classConnect, err: &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}}
+	for looks := range 6 {
+		ctx, end := context.WithCancelCause(t.Context())
+		x := &exchange{Backend: &Backend{config: table.Backend{Name: "b"}}, ctx: endsWhenLookedAt{ctx, end, &looks}}
+		for _, broken := range []error{refused, io.EOF} {
+			failure := x.broken(broken, false)
+			isOver := failure.Class == classTimeout && errors.Is(failure, errIdle)
+			if !isOver && !errors.Is(failure, broken) {
+				t.Errorf("%+v", failure)
+			}
+		}
+		end(nil)
 	}
 }

@@ -46,7 +46,11 @@ func makeWorld(t *testing.T, objects ...client.Object) *world {
 		}
 	}
 	w := &world{t: t}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithReturnManagedFields().Build()
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	for _, object := range objects { // copies: the builder writes to what it gets, which cases that run at once may share
+		builder.WithObjects(object.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of one
+	}
+	w.Client = builder.WithReturnManagedFields().Build()
 	watching := w.Client.(client.WithWatch) //nolint:forcetypeassert // the fake client is one
 	w.applier = New(interceptor.NewClient(watching, w.recorder()), &reader{w}, FieldManager)
 	return w

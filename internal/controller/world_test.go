@@ -49,7 +49,11 @@ func makeWorld(t *testing.T, objects ...client.Object) *world {
 		t.Fatal(err)
 	}
 	w := &world{t: t}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	for _, object := range objects { // copies: the builder writes to what it gets, which cases that run at once may share
+		builder.WithObjects(object.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of one
+	}
+	w.Client = builder.
 		WithStatusSubresource(&mcpv1alpha1.MCPServer{}, &appsv1.Deployment{}).WithInterceptorFuncs(w.recorder()).
 		WithTypeConverters(withoutNullStatus{clientapply.NewTypeConverter(scheme)}).Build()
 	w.reconciler = &controller.MCPServerReconciler{Client: w.Client, Scheme: scheme, MCPDialer: w.dial}

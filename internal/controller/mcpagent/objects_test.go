@@ -113,7 +113,11 @@ func (*gateways) Forget(types.NamespacedName) {}
 // makeReconciler returns one over objects in memory. What is applied is not kept: that the API server does.
 func makeReconciler(t *testing.T, objects ...client.Object) (*Reconciler, *gateways) {
 	t.Helper()
-	c := fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(objects...).WithStatusSubresource(&mcpv1alpha1.MCPAgent{}).
+	builder := fake.NewClientBuilder().WithScheme(makeScheme(t))
+	for _, object := range objects { // copies: the builder writes to what it gets, which cases that run at once may share
+		builder.WithObjects(object.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of one
+	}
+	c := builder.WithStatusSubresource(&mcpv1alpha1.MCPAgent{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, patch client.Patch, opts ...client.PatchOption) error {
 				if patch.Type() == types.ApplyPatchType {

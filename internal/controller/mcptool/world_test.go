@@ -185,7 +185,11 @@ func makeWorld(t *testing.T, objects ...client.Object) *world {
 			t.Fatal(err)
 		}
 	}
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&mcpv1alpha1.MCPTool{})
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	for _, object := range objects { // copies: the builder writes to what it gets, which cases that run at once may share
+		builder.WithObjects(object.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of one
+	}
+	builder = builder.WithStatusSubresource(&mcpv1alpha1.MCPTool{})
 	for _, i := range indexes() {
 		builder = builder.WithIndex(i.object, i.field, i.extract)
 	}

@@ -47,7 +47,11 @@ func makeWorld(t *testing.T, settings engine.Settings, objects ...client.Object)
 		t.Fatal(err)
 	}
 	w := &world{t: t, events: events.NewFakeRecorder(20)}
-	w.Client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+	builder := fake.NewClientBuilder().WithScheme(scheme)
+	for _, object := range objects { // copies: the builder writes to what it gets, which cases that run at once may share
+		builder.WithObjects(object.DeepCopyObject().(client.Object)) //nolint:forcetypeassert // a copy of one
+	}
+	w.Client = builder.
 		WithStatusSubresource(&sigv1alpha1.MCPServer{}, &appsv1.Deployment{}).
 		WithTypeConverters(withoutNullStatus{clientapply.NewTypeConverter(scheme)}).
 		WithInterceptorFuncs(interceptor.Funcs{

@@ -17,10 +17,13 @@ const (
 
 	// The events of one pod are asked for in a look at a workload. Those of the next are asked for in another one, so much later.
 	nextPodInterval = 10 * time.Second
+
+	// What was heard of a pod is forgotten after memoryAge. It is longer than it takes until several pods were asked about again.
+	memoryAge = 5 * eventsInterval
 )
 
 // Memory is what the events of pods that wait for a volume said when they were last asked for: no cache has them, so each question is
-// one to the API server. The zero value is empty. It is used concurrently, and holds no more pods than were asked about in a minute.
+// one to the API server. The zero value is empty. It is used concurrently, and holds no more pods than were asked about in memoryAge.
 type Memory struct {
 	mu   sync.Mutex
 	pods map[types.UID]heard
@@ -32,8 +35,8 @@ type heard struct {
 	told string
 }
 
-// recall returns what was heard of a pod, unless it is time to ask again.
-func (m *Memory) recall(pod types.UID, now time.Time) (heard, bool) {
+// recall returns what was heard of a pod, and whether it is too early to ask again.
+func (m *Memory) recall(pod types.UID, now time.Time) (last heard, fresh bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	last, ok := m.pods[pod]
@@ -45,7 +48,7 @@ func (m *Memory) keep(pod types.UID, what heard) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for uid, last := range m.pods {
-		if what.at.Sub(last.at) >= eventsInterval {
+		if what.at.Sub(last.at) >= memoryAge {
 			delete(m.pods, uid)
 		}
 	}
@@ -62,19 +65,25 @@ type mounts struct {
 	asked  bool // the API server, in this look
 }
 
-// explain tells what a pod waits for by its events: nothing else knows. Without such an event it is only slow.
+// explain tells what a pod waits for by its events: nothing else knows. Without such an event it is only slow. Until they
+// are listed again, what was heard before stands.
 func (m *mounts) explain(ctx context.Context, pod *corev1.Pod, d Finding) Finding {
 	now := time.Now()
 	last, fresh := m.memory.recall(pod.UID, now)
-	if !fresh && m.asked {
-		return Finding{After: nextPodInterval}
-	}
-	if !fresh {
+	again := eventsInterval - now.Sub(last.at)
+	switch {
+	case fresh:
+	case m.asked:
+		again = nextPodInterval
+	default:
 		m.asked = true
-		last = heard{at: now, told: newestOfMounts(ctx, m.events, pod)}
+		told, err := newestOfMounts(ctx, m.events, pod)
+		if err != nil {
+			told = last.told // there is no news
+		}
+		last, again = heard{at: now, told: told}, eventsInterval
 		m.memory.keep(pod.UID, last)
 	}
-	again := eventsInterval - now.Sub(last.at)
 	if last.told == "" {
 		return Finding{After: again}
 	}
@@ -82,14 +91,13 @@ func (m *mounts) explain(ctx context.Context, pod *corev1.Pod, d Finding) Findin
 	return d
 }
 
-// newestOfMounts returns what the newest event of a pod says that is about its volumes or its network; empty if there is none, or events
-// cannot be listed.
-func newestOfMounts(ctx context.Context, events client.Reader, pod *corev1.Pod) string {
+// newestOfMounts returns what the newest event of a pod says that is about its volumes or its network; empty if there is none.
+func newestOfMounts(ctx context.Context, events client.Reader, pod *corev1.Pod) (string, error) {
 	list := &corev1.EventList{}
 	err := events.List(ctx, list, client.InNamespace(pod.Namespace), client.Limit(100),
 		client.MatchingFields{"involvedObject.uid": string(pod.UID), "type": corev1.EventTypeWarning})
 	if err != nil {
-		return ""
+		return "", fmt.Errorf("list the events of pod %s: %w", client.ObjectKeyFromObject(pod), err)
 	}
 	var newest *corev1.Event
 	for i := range list.Items {
@@ -102,7 +110,7 @@ func newestOfMounts(ctx context.Context, events client.Reader, pod *corev1.Pod) 
 		}
 	}
 	if newest == nil {
-		return ""
+		return "", nil
 	}
-	return newest.Reason + ": " + newest.Message
+	return newest.Reason + ": " + newest.Message, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -103,8 +104,36 @@ func TestALookAsksForTheEventsOfOnePodAndOfEachOnceAMinute(t *testing.T) {
 		look("what was heard is told without asking", pods, stuck)
 		events.err = errors.New("forbidden")
 		<-time.After(31 * time.Second)
-		look("events that may not be listed", pods[:1], later(time.Minute), "uid-0")
-		look("they are not asked for again at once", pods[:1], later(time.Minute))
+		stuck.After = time.Minute
+		look("events that cannot be listed leave what was heard", pods[:1], stuck, "uid-0")
+		look("they are not asked for again at once", pods[:1], stuck)
+		events.err, events.events = nil, nil
+		<-time.After(time.Minute)
+		look("there are none any more", pods[:1], later(time.Minute), "uid-0")
+	})
+}
+
+// TestWhatAPodWaitsForIsToldOnWhileAnotherOneIsAskedAbout, which waits for something that no event tells, such as a large image.
+func TestWhatAPodWaitsForIsToldOnWhileAnotherOneIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events, memory, pods := &lists{only: "uid-1"}, &Memory{}, stuckPods(2)
+		events.events = []corev1.Event{{Reason: "FailedMount", Message: "no volume"}}
+		look := func() Finding { return Subject{}.Workload(t.Context(), events, memory, makeDeployment(), pods) }
+		next := look()
+		if next.Reason != "" || next.After != nextPodInterval {
+			t.Fatalf("after the first look: %+v", next)
+		}
+		for range 10 {
+			<-time.After(next.After)
+			next = look()
+			if next.Message != "FailedMount: no volume (pod: demo-1)" || next.After == 0 {
+				t.Errorf("after %d looks: %+v", len(events.asked), next)
+			}
+		}
+		if want := []string{"uid-0", "uid-1", "uid-0", "uid-1", "uid-0"}; !slices.Equal(events.asked[:5], want) {
+			t.Errorf("asked about %v", events.asked)
+		}
 	})
 }
 
@@ -118,11 +147,11 @@ func TestPodsThatAreGoneAreNotRemembered(t *testing.T) {
 		if n := len(memory.pods); n != 50 {
 			t.Fatalf("%d pods are remembered, want 50", n)
 		}
-		<-time.After(time.Minute)
+		<-time.After(memoryAge)
 		other := stuckPods(51)[50:]
 		Subject{}.Workload(t.Context(), &lists{}, memory, makeDeployment(), other)
 		if _, kept := memory.pods["uid-50"]; len(memory.pods) != 1 || !kept {
-			t.Errorf("remembered are %v, want the one that was asked about in the last minute", memory.pods)
+			t.Errorf("remembered are %v, want the one that was asked about a short while ago", memory.pods)
 		}
 	})
 }
@@ -132,6 +161,7 @@ type lists struct {
 	client.Client
 
 	events []corev1.Event
+	only   string // whose they are; empty: those of every pod
 	err    error
 	asked  []string
 }
@@ -141,7 +171,7 @@ func (c *lists) List(_ context.Context, list client.ObjectList, opts ...client.L
 	asked.ApplyOptions(opts)
 	pod, _ := asked.FieldSelector.RequiresExactMatch("involvedObject.uid")
 	c.asked = append(c.asked, pod)
-	if events, ok := list.(*corev1.EventList); ok {
+	if events, ok := list.(*corev1.EventList); ok && (c.only == "" || c.only == pod) {
 		events.Items = c.events
 	}
 	return c.err

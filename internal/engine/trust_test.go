@@ -6,16 +6,20 @@ import (
 	"errors"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
+	"github.com/mcp-operator/mcp-operator/internal/probe"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 const serviceName = "demo-svc.team.svc.cluster.local"
@@ -101,6 +105,35 @@ func TestAuthoritiesThatCannotBeReadAreNoErrorOfTheUser(t *testing.T) {
 	var invalid *ValidationError
 	if !errors.Is(err, context.DeadlineExceeded) || errors.As(err, &invalid) {
 		t.Errorf("got %v, want the deadline", err)
+	}
+}
+
+// TestAPausedServerWhoseAuthoritiesCannotBeReadIsLookedAtAgain: no other phase tries it again, and until then nobody asks its pods.
+func TestAPausedServerWhoseAuthoritiesCannotBeReadIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	observing := slices.DeleteFunc(slices.Clone(phases), func(p reconcile.Phase[*scope]) bool { return p.Condition != mcpv1alpha1.ConditionVerified })
+	for name, tt := range map[string]struct {
+		secret *corev1.Secret
+		fails  bool
+		again  bool
+	}{
+		"the API server does not answer": {secret: secret("ca", "ca.crt", "x"), fails: true, again: true},
+		"they are none: a change wakes":  {secret: secret("ca", "ca.crt", "x")},
+	} {
+		for _, prober := range []*probe.Scheduler{nil, probe.New(probe.Options{})} {
+			store := makeStore(t, tt.secret)
+			s := makeScope(makeDeployment(), []metav1.Condition{verified}, []metav1.Condition{verified})
+			s.server.Spec.TLS = new(trusting())
+			s.Client, s.refs, s.prober = store, store.refs, prober
+			s.before.Status.Conditions[0].ObservedGeneration = 1
+			if tt.fails {
+				s.refs = newReferences(store, failing{store.Client}, nil)
+			}
+			result := reconcile.Run(t.Context(), s, s.server, observing, reconcile.Options{Paused: true})
+			if (result.After > 0) != tt.again || s.current(mcpv1alpha1.ConditionVerified).Status != metav1.ConditionTrue {
+				t.Errorf("%s: %+v, Verified %+v", name, result, s.current(mcpv1alpha1.ConditionVerified))
+			}
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -30,6 +31,9 @@ const (
 	// A stored verdict is carried over, after a restart of the operator or a change of pods, for at most this long.
 	carryOver = 2 * time.Minute
 
+	// trustRetry is when certificates to trust are read again that could not be.
+	trustRetry = 10 * time.Second
+
 	// inlineTimeout bounds a handshake on the reconcile worker. It is tried again after inlineRetry, which doubles up to inlineRetryLimit
 	// where failures are counted.
 	inlineTimeout, inlineRetry, inlineRetryLimit = 15 * time.Second, 10 * time.Second, 2 * time.Minute
@@ -49,7 +53,7 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 	}
 	trusted, err := s.trust(ctx, s.server)
 	if err != nil {
-		return reconcile.Keep(0) // the condition Accepted tells it; pods are not asked by what they were not meant to be asked
+		return untrusted(err)
 	}
 	s.observe(s.readyPods(), trusted)
 	s.verdict = s.prober.Verdict(s.server.UID)
@@ -58,6 +62,16 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 		s.learn(s.verdict.Result)
 	}
 	return s.warned(out)
+}
+
+// untrusted is the outcome while it is not known how to verify the server: the condition Accepted tells it, and pods are not asked by what
+// they were not meant to be asked. What is up to the author wakes when it changes. All else is tried again, also where nothing else does
+// that: while reconciling is paused.
+func untrusted(err error) reconcile.Outcome {
+	if _, invalid := errors.AsType[*ValidationError](err); invalid {
+		return reconcile.Keep(0)
+	}
+	return reconcile.Keep(trustRetry)
 }
 
 // warned says with a good verdict that it is one about whoever answered.
@@ -134,9 +148,11 @@ func (s *scope) probed(pods []probe.Pod, trusted trust) probe.Server {
 		Settled: s.isSettled(), Host: cmp.Or(s.server.Spec.HostHeader, host), Path: desired.Path(s.server), Pods: pods,
 		SSE: s.server.Spec.Transport == mcpv1alpha1.TransportSSE, TLS: trusted.config, Trust: trusted.id,
 	}
+	// All that are not asked, also one that is ready and of which the Deployment does not know that yet.
 	for i := range s.pods {
-		if !diagnose.IsReady(&s.pods[i]) {
-			server.Unready = append(server.Unready, s.pods[i].UID)
+		uid := s.pods[i].UID
+		if !slices.ContainsFunc(pods, func(asked probe.Pod) bool { return asked.UID == uid }) {
+			server.Unready = append(server.Unready, uid)
 		}
 	}
 	if !s.settings.Forwarded && s.MCPDialer == nil {
@@ -189,7 +205,7 @@ func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
 	defer cancel()
 	trusted, err := s.trust(ctx, s.server)
 	if err != nil {
-		return reconcile.Keep(0) // the condition Accepted tells it
+		return untrusted(err)
 	}
 	target := mcp.Target{
 		URL: s.address(), Host: s.server.Spec.HostHeader,

@@ -143,7 +143,7 @@ func TestReferencesAreFollowedOnce(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // it takes less than one, and else minutes
+			ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second) // it takes less than one, by far more with -race, and else minutes
 			defer cancel()
 			result, err := compile(ctx, []byte(chained(tt.length, tt.properties)), Options{})
 			if err != nil || len(result.Tools) != 1 {

@@ -134,6 +134,10 @@ func (c *compatibility) Start(ctx context.Context) error {
 		case <-c.woken:
 		case <-timer.C:
 		case err := <-c.ended:
+			if ctx.Err() != nil {
+				c.ended <- err // it ended with us, and stop waits for it
+				return nil
+			}
 			c.note(err)
 		}
 		timer.Stop()

@@ -4,15 +4,19 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -198,4 +202,45 @@ func TestAControllerThatEndsByItselfIsStartedAgainLaterAndLater(t *testing.T) {
 		}
 		w.stop()
 	})
+}
+
+// still is a cache in which nothing happens.
+type still struct{ cache.Cache }
+
+func (still) GetInformer(context.Context, client.Object, ...cache.InformerGetOption) (cache.Informer, error) {
+	return stillInformer{}, nil
+}
+
+type stillInformer struct{ cache.Informer }
+
+func (stillInformer) AddEventHandler(toolscache.ResourceEventHandler) (toolscache.ResourceEventHandlerRegistration, error) {
+	return nil, nil //nolint:nilnil // nobody asks
+}
+
+func TestAControllerThatEndsWithTheOperatorIsNotSaidToStartAgain(t *testing.T) {
+	t.Parallel()
+	for range 20 { // of two things that are there at once either is taken
+		synctest.Test(t, func(t *testing.T) {
+			var said strings.Builder
+			w := makeGate(t, makeCRD("v1alpha1"))
+			ctx, end := context.WithCancel(t.Context())
+			w.informers, w.log = still{}, funcr.New(func(_, line string) { said.WriteString(line + "\n") }, funcr.Options{})
+			w.reader = interceptor.NewClient(w.client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // a fake client is one
+				List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+					if w.running {
+						end()
+						synctest.Wait() // until it has ended
+					}
+					return c.List(ctx, list, opts...)
+				},
+			})
+			done := make(chan error)
+			go func() { done <- w.Start(ctx) }()
+			synctest.Wait()
+			w.woken <- struct{}{}
+			if err := <-done; err != nil || w.running || strings.Contains(said.String(), "ended") {
+				t.Errorf("%v, it runs: %t, said: %s", err, w.running, said.String())
+			}
+		})
+	}
 }

@@ -78,7 +78,8 @@ func TestTheWebhookServesTheCertificateOfItsFilesAndTheNextOneWithoutARestart(t 
 	files := CertFiles{Dir: t.TempDir(), Name: "a.crt", Key: "a.key"}
 	first, second := mcptest.NewAuthority(t, "first").Certificate("first.example"), mcptest.NewAuthority(t, "second").Certificate("second.example")
 	writeCertificate(t, files, first)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	const host = "127.78.0.1" // where nobody else looks for a port: it is free for a moment
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestTheWebhookServesTheCertificateOfItsFilesAndTheNextOneWithoutARestart(t 
 		t.Fatal(err)
 	}
 	options := webhookOptions(Options{WebhookCert: files, TLS: TLSProfile{MinVersion: tls.VersionTLS13}})
-	options.Host, options.Port = "127.0.0.1", address.Port
+	options.Host, options.Port = host, address.Port
 	done := make(chan error, 1)
 	go func() { done <- ctrlwebhook.NewServer(options).Start(t.Context()) }()
 	t.Cleanup(func() {

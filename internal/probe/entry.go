@@ -41,7 +41,7 @@ type Server struct {
 	// Pods are the ready pods.
 	Pods []Pod
 
-	// Unready are the pods that exist and are not ready: what is known of them is kept.
+	// Unready are the other pods that exist: what is known of them is kept.
 	Unready []types.UID
 
 	// Service is the host and port of the Service, asked once a generation; empty asks never.
@@ -192,7 +192,8 @@ type entry struct {
 	resultAt  time.Time // when result was read
 	nextRound time.Time // when the next healthy pod is asked
 
-	service        streak
+	current        time.Time // since when pods answer for the server's generation; zero while none does
+	service        serviceState
 	serviceCounted int64
 
 	attempts int32 // that failed in a row
@@ -210,7 +211,7 @@ func (e *entry) stop() {
 
 func (e *entry) observe(server Server) {
 	if e.server.Service != server.Service || e.server.Generation != server.Generation {
-		e.service = streak{}
+		e.service = serviceState{}
 	}
 	if e.server.Generation != server.Generation && e.server.Generation != 0 {
 		e.attempts = 0
@@ -241,6 +242,7 @@ func (e *entry) observe(server Server) {
 	if wasKnown && !e.known() {
 		e.since = time.Now()
 	}
+	e.noteCurrent(time.Now())
 }
 
 func (e *entry) known() bool {
@@ -290,7 +292,7 @@ func (e *entry) verdict() Verdict {
 	}
 	if e.server.Service != "" {
 		v.Generation = min(v.Generation, e.serviceCounted)
-		if e.service.failed() {
+		if e.service.told && e.service.failed() {
 			v.ServiceFailure = e.service.err
 		}
 	}
@@ -307,7 +309,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 		}
 		e.countAttempt(a)
 		if a.err != nil {
-			e.service.fail(now, a)
+			e.service.fail(now, e.current, a)
 			return
 		}
 		e.service.succeed(now, a)
@@ -319,6 +321,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 		return
 	}
 	e.countAttempt(a)
+	defer e.noteCurrent(now)
 	if a.err != nil {
 		p.fail(now, a)
 		return

@@ -190,36 +190,6 @@ func TestServiceThatAnswersDifferentlyThanThePodAnswers(t *testing.T) {
 	})
 }
 
-func TestServiceThatDoesNotAnswerIsReportedAndWithholdsTheGeneration(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, Options{})
-		p.answer("a-svc:8080", reply{err: errRefused})
-		s := server("a", "pod-1")
-		s.Service = "a-svc:8080"
-		p.Observe(s)
-		p.pass(699 * time.Millisecond)
-		if v := p.Verdict("uid-a"); v.ServiceFailure != nil || v.Generation != 0 || !v.Serving {
-			t.Errorf("after two failures: %+v", v)
-		}
-		p.pass(time.Millisecond)
-		if v := p.Verdict("uid-a"); v.ServiceFailure != errRefused || v.Generation != 0 || !v.Serving || v.Failure != nil {
-			t.Errorf("after three failures: %+v", v)
-		}
-		p.answer("a-svc:8080", reply{})
-		p.pass(time.Second)
-		if v := p.Verdict("uid-a"); v.ServiceFailure != nil || v.Generation != 1 {
-			t.Errorf("after an answer: %+v", v)
-		}
-		if diff := cmp.Diff(seconds(0, 0.7, 1.7), p.notifications("a")); diff != "" {
-			t.Errorf("notifications (-want +got)\n%s", diff)
-		}
-		if diff := cmp.Diff(seconds(0.2, 0.5, 1), gaps(p.asked("a-svc:8080"))); diff != "" {
-			t.Errorf("times between calls (-want +got)\n%s", diff)
-		}
-	})
-}
-
 func TestAnswerForAPathThatIsNotAskedForAnyMoreCountsForNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -157,7 +157,7 @@ func (f *Fetcher[V]) content(ctx context.Context, d Document, known *Fetched[V])
 	switch {
 	case err != nil:
 	case content == nil:
-		f.recent.confirm(d.UID)
+		f.recent.confirm(d.UID, known.etag, known.modified)
 	default:
 		d.Trust.Roots = nil // the identity tells them apart, and they may be large
 		f.recent.put(copied{document: d, content: content, etag: known.etag, modified: known.modified, at: time.Now()})

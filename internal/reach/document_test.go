@@ -204,6 +204,33 @@ func TestNoCredentialIsSentAndTheVersionIsAskedFor(t *testing.T) {
 	}
 }
 
+func TestWhatWasFetchedIsNotMadeUseOfAgainWhenItIsNotWhatIsThereNow(t *testing.T) {
+	t.Parallel()
+	content := "new"
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("ETag", `"`+content+`"`)
+		if r.Header.Get("If-None-Match") == `"`+content+`"` {
+			w.WriteHeader(http.StatusNotModified)
+			return
+		}
+		_, _ = io.WriteString(w, content)
+	}))
+	t.Cleanup(server.Close)
+	f := makeFetcher(leadTo(server))
+	d := Document{Subject: demo, URL: "http://docs.example.com/"}
+	known := Fetched[string]{}
+	for _, content = range []string{"new", "bad", "new"} { // it was bad for a short while
+		known, _ = f.attempt(t.Context(), d, known)
+	}
+	if known.Value != "made of new" || known.Problem != "" {
+		t.Fatalf("in the end: %+v", known)
+	}
+	d.Purpose = "another"
+	if got, ok := f.attempt(t.Context(), d, Fetched[string]{}); !ok || got.Value != "made of new" {
+		t.Errorf("for another purpose: %+v", got)
+	}
+}
+
 func TestADocumentIsFetchedAgainAfterTenMinutesAndNotForAnotherPurpose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

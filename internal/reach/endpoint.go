@@ -169,9 +169,7 @@ func (c *Checker) connect(ctx context.Context, e Endpoint) error {
 		return &stageError{dialling, err}
 	}
 	defer conn.Close()
-	if deadline, ok := ctx.Deadline(); ok {
-		_ = conn.SetDeadline(deadline) // a connection that is closed already fails below
-	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Now()) })() // a connection that is closed already fails below
 	if e.Security == PostgresTLS {
 		if err := askPostgres(conn); err != nil {
 			return &stageError{securing, err}

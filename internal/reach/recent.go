@@ -38,12 +38,17 @@ func (r *recent) put(c copied) {
 	r.known.Put(uid, &c, len(c.content), maxRecent)
 }
 
-// confirm notes that a document is still what it was.
-func (r *recent) confirm(uid types.UID) {
+// confirm notes that a document is what these validators were told of. If what is kept has others, it is of another version, and not what is
+// there.
+func (r *recent) confirm(uid types.UID, etag, modified string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c, ok := r.known.Get(uid); ok {
+	switch c, ok := r.known.Get(uid); {
+	case !ok:
+	case c.etag == etag && c.modified == modified:
 		c.at = time.Now()
+	default:
+		r.known.Drop(uid)
 	}
 }
 

@@ -32,8 +32,8 @@ func TestDocumentsAreKeptAShortWhileAndWithinALimit(t *testing.T) {
 			t.Errorf("%d bytes are kept of %v", r.known.Bytes(), r.known.Keys())
 		}
 		<-time.After(50 * time.Second)
-		r.confirm("a")
-		r.confirm("large")
+		r.confirm("a", "", "")
+		r.confirm("large", "", "")
 		<-time.After(50 * time.Second)
 		if !kept(of("a")) {
 			t.Error("what was confirmed is not kept")

@@ -99,6 +99,37 @@ func TestAnEditEndsAnAttemptThatHangs(t *testing.T) {
 	})
 }
 
+func TestAnEditEndsAnAttemptAtADatabaseThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		dialled := 0
+		silent := func(context.Context, string, string) (net.Conn, error) {
+			dialled++
+			client, server := net.Pipe()
+			go func() { _, _ = io.Copy(io.Discard, server) }()
+			return client, nil
+		}
+		run(t, CheckerOptions{Dial: silent, Workers: 1}, func(c *Checker, _ func() []string) {
+			e := of("team", "a")
+			e.Security = PostgresTLS
+			c.Observe(e)
+			<-time.After(time.Second)
+			e.Port = "5433"
+			c.Observe(e)
+			synctest.Wait()
+			if dialled != 2 {
+				t.Errorf("it was dialled %d times", dialled)
+			}
+			<-time.After(attemptTimeout)
+			synctest.Wait()
+			want := "a.team:5433 does not answer the TLS handshake in time"
+			if v := c.Observe(e); v.Reason != "TLSFailed" || v.Message != want {
+				t.Errorf("when its time is over: %+v", v)
+			}
+		})
+	})
+}
+
 // TestFourDocumentsThatHangDoNotKeepAnotherFromBeingFetched, however often they are edited.
 func TestFourDocumentsThatHangDoNotKeepAnotherFromBeingFetched(t *testing.T) {
 	t.Parallel()

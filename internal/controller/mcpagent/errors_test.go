@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -26,6 +27,7 @@ func TestMetricsTellOfAnAgentAsItIsNow(t *testing.T) {
 	agent := makeAgent(func(agent *mcpv1alpha1.MCPAgent) {
 		agent.Name, agent.Status.Conditions, agent.Status.ToolCount = "measured", []metav1.Condition{accepted}, new(int32(3))
 	})
+	t.Cleanup(func() { deleteMetrics(client.ObjectKeyFromObject(agent)) }) // the registry is one for the process, and so for a second run
 	recordConditions(agent)
 	agent.Status.Conditions = []metav1.Condition{condition("Accepted", "False", "Invalid", "")}
 	recordConditions(agent)

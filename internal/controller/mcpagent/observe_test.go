@@ -171,7 +171,7 @@ func TestRoutedTellsWhatGatewaysServe(t *testing.T) {
 			answers: []observer.Answer{serving("ancient")}, older: "ancient", previous: "before", stored: routed, written: time.Second, serving: 1,
 		},
 		"a table that was replaced twice, the first time long ago": {
-			answers: []observer.Answer{serving("ancient")}, older: "ancient", previous: "before", stored: routed, written: 9 * time.Second,
+			answers: []observer.Answer{serving("ancient")}, older: "ancient", previous: "before", stored: routed, written: 6 * time.Second,
 		},
 		"a table that is none of the last two does not count": {
 			answers: []observer.Answer{serving("ancient")}, previous: "before", stored: routed, written: hour,

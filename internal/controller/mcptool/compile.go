@@ -40,6 +40,10 @@ func (r *Reconciler) compile(ctx context.Context, of types.NamespacedName, conte
 		return nil, unusable(name, err)
 	}
 	r.shelf.put(of, found.sha256, stored)
+	if err := ctx.Err(); err != nil { // the tool may have been forgotten before that was put
+		r.shelf.drop(of, found.sha256)
+		return nil, fmt.Errorf("keep what was made of a document: %w", err)
+	}
 	return found, nil
 }
 

@@ -97,8 +97,9 @@ type podState struct {
 	err      error
 	known    bool
 	running  bool
-	failures int // in a row
-	attempts int // in a row that found a gateway which is not there yet
+	renewed  bool // while it is running: it is to be asked at once
+	failures int  // in a row
+	attempts int  // in a row that found a gateway which is not there yet
 	next     time.Time
 }
 
@@ -159,7 +160,7 @@ func (o *Observer) Observe(agent Agent) {
 			e.pods[pod.UID] = state
 		}
 		if !seen || renewed || state.pod.Address != pod.Address {
-			state.attempts, state.next = 0, time.Time{}
+			state.attempts, state.next, state.renewed = 0, time.Time{}, state.running
 		}
 		state.pod = pod
 		o.schedule(agent.UID, state)
@@ -229,8 +230,7 @@ func (o *Observer) ask(ctx context.Context, t target) {
 		return
 	}
 	state.running = true
-	asked, agent := state.next, e.agent
-	pod := state.pod
+	agent, pod := e.agent, state.pod
 	o.mu.Unlock()
 
 	status, err := o.tryFetch(ctx, pod, agent)
@@ -242,9 +242,10 @@ func (o *Observer) ask(ctx context.Context, t target) {
 		return
 	}
 	changed := state.record(status, err, e)
-	if renewed := !state.next.Equal(asked); !renewed { // else Observe wants it to be asked at once
+	if !state.renewed {
 		state.plan(e.agent.Revision)
 	}
+	state.renewed = false
 	o.schedule(t.agent, state)
 	key := e.agent.Key
 	o.mu.Unlock()

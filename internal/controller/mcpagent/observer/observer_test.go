@@ -30,6 +30,7 @@ type gateway struct {
 	status table.Status
 	code   int  // default: 200
 	down   bool // nobody listens
+	mute   bool // somebody does, and says nothing
 	text   string
 
 	asked []time.Duration // since the begin of the test
@@ -92,6 +93,9 @@ func (g *gateway) accept() (net.Conn, error) {
 		return nil, errors.New("connection refused at port 49152")
 	}
 	ours, theirs := net.Pipe()
+	if g.mute {
+		return ours, nil
+	}
 	go func() {
 		defer func() { _ = theirs.Close() }()
 		request, err := http.ReadRequest(bufio.NewReader(theirs))
@@ -192,6 +196,25 @@ func TestAGatewayThatSaysWhyItRefusesATableIsNotPressed(t *testing.T) {
 		after(100 * time.Millisecond)
 		if w.woken.Load() != 2 {
 			t.Errorf("it serves the table after that one, and nobody knows: woken %d times", w.woken.Load())
+		}
+	})
+}
+
+// TestATableThatComesWhileAGatewayIsAskedForTheOneBeforeHasItAskedAtOnceAgain, though it had failed for long.
+func TestATableThatComesWhileAGatewayIsAskedForTheOneBeforeHasItAskedAtOnceAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &gateway{mute: true}
+		w := newWorld(t, map[string]*gateway{"a": g})
+		w.tell("r", "a")
+		after(10 * time.Minute)
+		w.tell("newer", "a")
+		after(time.Second) // it is being asked
+		w.tell("newest", "a")
+		g.set(func() { g.mute, g.status = false, serving("newest", table.BackendReady) })
+		after(timeout)
+		if answer := w.observer.Answers("uid")[0]; answer.Err != nil || answer.Status == nil || answer.Status.Revision != "newest" {
+			t.Errorf("it is not asked for the newest table: %+v", answer)
 		}
 	})
 }

@@ -135,16 +135,14 @@ func (s *keySource) verify(ctx context.Context, t *token) (*keySet, *Error) {
 	if failure == nil {
 		return before, nil
 	}
-	ended := s.refresh()
-	if ended == nil {
-		return nil, failure
+	if ended := s.refresh(); ended != nil {
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return nil, failure
+		}
 	}
-	select {
-	case <-ended:
-	case <-ctx.Done():
-		return nil, failure
-	}
-	after := s.current()
+	after := s.current() // it may be another though no fetch runs: one may have ended meanwhile
 	if after == before {
 		return nil, failure
 	}

@@ -328,6 +328,26 @@ func TestKeysOutliveTheirIssuerForADay(t *testing.T) {
 	})
 }
 
+// slowToJudge is a key whose signatures take until something has happened.
+type slowToJudge struct{ until func() }
+
+func (k slowToJudge) VerifyPayload([]byte, []byte, jose.SignatureAlgorithm) error {
+	k.until()
+	return errors.New("another key signed it")
+}
+
+func TestKeysThatComeWhileATokenIsJudgedByTheOldOnesCountForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScripted(setOf(publicKey("k", edKey(), nil)))
+		until := func() { <-s.refresh() }
+		replaced := &keySet{keys: []key{{id: "k", public: slowToJudge{until}, algorithms: []jose.SignatureAlgorithm{jose.EdDSA}}}}
+		s.have.Store(&fetchedKeys{set: replaced, at: time.Now()})
+		if got := s.judge(t, signedBy("k")); got != "" {
+			t.Errorf("refused for %q", got)
+		}
+	})
+}
+
 func TestARequestThatIsGivenUpWaitsForNoKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScripted(setOf(publicKey("k", edKey(), nil)))

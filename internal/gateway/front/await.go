@@ -69,7 +69,7 @@ func (x *exchange) await(ctx context.Context, b *Backend, k catalog.Kind, name s
 		}
 		if cause == nil {
 			if look() {
-				return true
+				return x.isWanted(ctx, b, k, name)
 			}
 			next := x.unread(k, name)
 			if next == nil {
@@ -93,6 +93,15 @@ func (x *exchange) await(ctx context.Context, b *Backend, k catalog.Kind, name s
 		}
 		again.Stop()
 	}
+}
+
+// isWanted answers a request that was cancelled while it was found out who serves it: a client says so but once.
+func (x *exchange) isWanted(ctx context.Context, b *Backend, k catalog.Kind, name string) bool {
+	cause := context.Cause(ctx)
+	if cause != nil {
+		x.giveUp(ctx, b, k, name, cause)
+	}
+	return cause == nil
 }
 
 // renew has a request of which nothing was sent yet go by the table in use, if that lets it in.

@@ -34,6 +34,8 @@ type exchange struct {
 	level string
 	// filter, if not nil, changes the result of a list.
 	filter func(json.RawMessage) (json.RawMessage, error)
+	// ctx is that of the call under way, which cancel ends.
+	ctx    context.Context //nolint:containedctx // of the call whose sink it is
 	cancel context.CancelCauseFunc
 	span   *telemetry.Span
 	// heard says that the backend said something about the request, so that it has it.
@@ -45,7 +47,7 @@ func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Messag
 	x.backend = b
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.cancel = cancel
+	x.ctx, x.cancel = ctx, cancel
 	// A timer rather than a context of its own: this is done for every call.
 	defer time.AfterFunc(x.patience(b), func() { cancel(errTimeout) }).Stop()
 	x.flights.Store(x, nil)
@@ -108,11 +110,12 @@ func (x *exchange) turnAway(b *Backend, verdict gateVerdict) {
 	x.span.End(telemetry.Outcome{Status: telemetry.StatusRejected, Code: wire.CodeInternal, Principal: x.principal.Subject})
 }
 
-// note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing.
+// note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing, and nor does one whose
+// response had begun when its time was over: who reads it may be what is slow.
 func (x *exchange) note(ctx context.Context, err error) {
 	failure, isFailure := errors.AsType[*backend.Error](err)
 	cause := context.Cause(ctx)
-	late := errors.Is(cause, errTimeout) || cause == nil && isFailure && failure.Class == "Timeout"
+	late := errors.Is(cause, errTimeout) && !x.reply.isDone() || cause == nil && isFailure && failure.Class == "Timeout"
 	if err != nil && !late {
 		return
 	}
@@ -183,13 +186,23 @@ func (x *exchange) Message(m *wire.Message) error {
 	return x.reply.message(m)
 }
 
+// answerTime bounds how long a backend may take an answer of the gateway's own.
+const answerTime = 10 * time.Second
+
+// answer answers a request of a backend's for whom there is nobody to ask. One that reads nothing holds up nobody for long.
+func answer(ctx context.Context, to backend.Channel, m *wire.Message) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	return to.Send(ctx, translate.AnswerServer(m))
+}
+
 // ask passes a request of the backend's on to the client, who answers with a POST of its own. Across protocol versions, and
 // in a session that others share, there is nobody to ask, which the backend was told.
 func (x *exchange) ask(m *wire.Message) error {
 	if x.session != nil && x.reply.stream && m.Method != "ping" {
 		return x.reply.message(m.With(wire.SetID(x.askID(m.ID))))
 	}
-	if err := x.channel.Send(context.Background(), translate.AnswerServer(m)); err != nil {
+	if err := answer(x.ctx, x.channel, m); err != nil {
 		// What is told of sending is told of the answer, not of the request that it is about.
 		return backend.Taken(x.backend.Config.Name, "ServerError", fmt.Errorf("answer a request of its: %w", err))
 	}

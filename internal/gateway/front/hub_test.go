@@ -251,6 +251,9 @@ func TestAChangeOfALoneBackendIsToldOnceWhoeverListens(t *testing.T) {
 					t.Errorf("subscribed to is %s, want %s", got, tc.relay)
 				}
 			}
+			if tc.want[0] != translate.Acknowledged {
+				await(t, func() bool { return hasTold(f) }) // what changes before that it may tell of too
+			}
 			b.grow()
 			for _, s := range streams {
 				if !strings.Contains(s.filter(), "resourceSubscriptions") {

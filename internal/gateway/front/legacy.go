@@ -216,18 +216,29 @@ func (v *visit) passUp(s *session, m *wire.Message) {
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), 10*time.Second)
 	defer cancel()
+	var passing sync.WaitGroup // beside each other: one that hangs must not keep it from the others
 	for _, b := range targets {
 		if d := b.known(); d == nil || !d.Legacy || s.linkTo(b.Config.Name).isIdle() {
 			continue
 		}
-		channel, err := v.channelOf(ctx, s, b)
-		if err == nil {
-			err = channel.Send(ctx, m)
-		}
-		if err != nil {
-			v.options.Logger.Debug("pass a message on", "backend", b.Config.Name, "method", m.Method, "error", err)
-		}
+		passing.Go(func() {
+			err := v.passTo(ctx, s, b, m)
+			if err != nil {
+				v.options.Logger.Debug("pass a message on", "backend", b.Config.Name, "method", m.Method, "error", err)
+			}
+		})
 	}
+	passing.Wait()
+}
+
+// passTo passes a message on to one backend.
+func (v *visit) passTo(ctx context.Context, s *session, b *Backend, m *wire.Message) (err error) {
+	defer v.options.Panics.Catch(b.Config.Name, &err)
+	channel, err := v.channelOf(ctx, s, b)
+	if err != nil {
+		return err
+	}
+	return channel.Send(ctx, m)
 }
 
 // delete ends a session, here and at the backends.

@@ -103,20 +103,24 @@ func (f *Front) channelBut(ctx context.Context, s *session, b *Backend, broken b
 }
 
 // claim makes the session at a backend, if there is one, the caller's to close: the client ends it.
-func (f *Front) claim(ctx context.Context, s *session, b *Backend) error {
+func (f *Front) claim(ctx context.Context, s *session, b *Backend) (err error) {
+	defer f.options.Panics.Catch(b.Config.Name, &err)
 	l := s.linkTo(b.Config.Name)
 	select {
 	case l.turn <- struct{}{}:
-		defer func() { <-l.turn }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	default: // only then the time counts, which a link before may have used up: where it is free there is nothing to wait for
+		select {
+		case l.turn <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
+	defer func() { <-l.turn }()
 	channel, handle := l.usable(b, nil)
 	if channel == nil && handle.Version == "" {
 		return nil
 	}
 	if channel == nil {
-		var err error
 		if channel, err = b.Server.Resume(handle); err != nil {
 			return err
 		}
@@ -181,21 +185,18 @@ func (f *Front) claimAll(ctx context.Context, s *session) {
 	}
 }
 
-// closeAll closes sessions at backends, beside the caller.
+// closeAll closes sessions at backends, beside the caller and each other: one that hangs costs the others nothing.
 func (f *Front) closeAll(channels []backend.Channel) {
-	if len(channels) == 0 {
-		return
-	}
-	go func() {
-		defer f.options.Panics.Catch("", nil)
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-		defer cancel()
-		for _, channel := range channels {
+	for _, channel := range channels {
+		go func() {
+			defer f.options.Panics.Catch("", nil)
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
 			if err := channel.Close(ctx); err != nil {
 				f.options.Logger.Debug("close a session at its backend", "error", err)
 			}
-		}
-	}()
+		}()
+	}
 }
 
 // request asks a backend something on the gateway's own behalf. That it failed is logged: there is nobody to tell.

@@ -65,7 +65,9 @@ func (v *visit) get() {
 		reply.open()
 		close(st.opened)
 		st.attend(ctx)
-		if st.announce(s.unseen(st.view.Load().Mark())) == nil {
+		lists := st.view.Load().Mark()
+		if st.announce(s.unseen(lists)) == nil {
+			s.told(ctx, lists)
 			st.tell(ctx)
 		}
 	})
@@ -130,14 +132,15 @@ func (st *stream) tell(ctx context.Context) {
 		if anew {
 			st.attend(ctx)
 		}
-		if st.session != nil && (hears || changed != catalog.Changes{}) {
-			unseen := st.session.unseen(st.view.Load().Mark())
-			if !hears { // else the backend itself has told of it
-				changed = changed.And(unseen)
-			}
+		lists, isNews := st.view.Load().Mark(), st.session != nil && (hears || changed != catalog.Changes{})
+		if isNews && !hears { // else the backend itself has told of it
+			changed = changed.And(st.session.unseen(lists))
 		}
 		if st.announce(changed) != nil {
 			return
+		}
+		if isNews {
+			st.session.told(ctx, lists)
 		}
 	}
 }

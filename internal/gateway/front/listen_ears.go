@@ -38,10 +38,13 @@ func (e *ears) hear(ctx context.Context, name string, uris []string) {
 	e.tell()
 }
 
-// deafen notes that a backend offers no stream.
-func (e *ears) deafen(name string) {
+// deafen notes that a backend offers no stream, unless ctx has ended: where the backend is now there may be one.
+func (e *ears) deafen(ctx context.Context, name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
 	if e.deaf == nil {
 		e.deaf = map[string]bool{}
 	}

@@ -107,6 +107,7 @@ func (r *relay) hear(ctx context.Context, filter translate.Filter) (*hearing, er
 	id := json.RawMessage(`"gateway-listen-` + strconv.FormatInt(r.requests.Add(1), 10) + `"`)
 	request := &backend.Call{Message: filter.Listen(id, self, wire.Version20260728)}
 	ctx, h.stop = context.WithCancel(ctx)
+	sink.ctx = ctx
 	go func() { h.ended <- r.listenAt(ctx, r.backend, sink.channel, request, sink) }()
 	patience := time.NewTimer(r.limits.Listing)
 	defer patience.Stop()

@@ -1,9 +1,13 @@
 package front
 
-import "github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
+import (
+	"context"
 
-// unseen returns which lists are others than those that the client was told of last, and notes that it is told now. What it knew at
-// initialize is in its id, so that another replica can tell.
+	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
+)
+
+// unseen returns which lists are others than those that the client was told of last. What it knew at initialize is in its id, so that
+// another replica can tell.
 func (s *session) unseen(now catalog.Mark) catalog.Changes {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -11,11 +15,20 @@ func (s *session) unseen(now catalog.Mark) catalog.Changes {
 	if s.seen != nil {
 		before, known = *s.seen, true
 	}
-	s.seen = &now
 	if !known {
 		return catalog.Changes{}
 	}
 	return now.Since(before)
+}
+
+// told notes that the client was told of lists, on the stream whose context is ctx. One that has ended meanwhile, because the client came
+// back by another, may have told nobody: then the other tells.
+func (s *session) told(ctx context.Context, lists catalog.Mark) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() == nil {
+		s.seen = &lists
+	}
 }
 
 // seen is the mark of the lists that a session begins with; nil if that is not known: of a lone backend it has the list itself, before

@@ -95,7 +95,7 @@ func (st *stream) relay(ctx context.Context, from source, anew <-chan struct{}) 
 			return // attend is about to say so
 		}
 		begun := time.Now()
-		again, err := st.relayOnce(ctx, &relay{stream: st, backend: b, hears: from.hears, anew: anew})
+		again, err := st.relayOnce(ctx, &relay{stream: st, ctx: ctx, backend: b, hears: from.hears, anew: anew})
 		if from.hears {
 			st.news.hear(ctx, false) // until it is listened again
 		}
@@ -103,7 +103,7 @@ func (st *stream) relay(ctx context.Context, from source, anew <-chan struct{}) 
 		case ctx.Err() != nil || !again:
 			return
 		case errors.Is(err, backend.ErrNoStream):
-			st.ears.deafen(from.name)
+			st.ears.deafen(ctx, from.name)
 			return
 		case err != nil:
 			b.kick()
@@ -167,6 +167,8 @@ func (f *Front) servedBy(s *State, b *Backend, uris []string) []string {
 type relay struct {
 	*stream
 
+	// ctx ends when it is relayed no more.
+	ctx     context.Context //nolint:containedctx // of the relay whose sink it is
 	backend *Backend
 	channel backend.Channel
 	// hears says that changes of the lists are relayed too.
@@ -260,7 +262,7 @@ func (r *relay) Message(m *wire.Message) error {
 // ask passes a request of the backend's on to the client, if it is one that can be asked.
 func (r *relay) ask(m *wire.Message) error {
 	if r.session == nil || r.channel.Era() == backend.Modern {
-		return r.channel.Send(context.Background(), translate.AnswerServer(m))
+		return answer(r.ctx, r.channel, m)
 	}
 	now := *r.visit
 	now.state = r.Front.state.Load() // by which the answer will be read

@@ -186,6 +186,13 @@ func (r *reply) judge(response []byte) {
 // typeJSON is shared by all answers: net/http copies headers.
 var typeJSON = []string{"application/json"}
 
+// isDone says whether the response was begun, or an answer in place of it.
+func (r *reply) isDone() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.done
+}
+
 // end marks the answer as given. The caller holds the lock.
 func (r *reply) end() {
 	r.done = true

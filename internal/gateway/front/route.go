@@ -9,23 +9,23 @@ import (
 )
 
 // route finds who serves a tool. A lone backend under its own names is also asked for tools that its catalog does not have
-// (yet): what a session of its may call is its own affair, as far as the policy lets it.
-func (f *Front) route(s *State, name string) (catalog.Route, bool) {
+// (yet): what a session of its may call is its own affair, as far as the policy lets it. Known says that the route is the catalog's.
+func (f *Front) route(s *State, name string) (route catalog.Route, known, ok bool) {
 	view := f.view.Load()
-	if route, ok := view.Tool(name); ok && s.byName[route.Backend] != nil {
-		return route, true
+	if route, known = view.Tool(name); known && s.byName[route.Backend] != nil {
+		return route, true, true
 	}
 	b := f.lone(s)
 	if b == nil || name == "" {
-		return catalog.Route{}, false
+		return catalog.Route{}, false, false
 	}
 	for _, status := range view.Backends() {
 		if slices.ContainsFunc(status.Tools, func(t table.ToolStatus) bool { return t.Name == name }) {
-			return catalog.Route{}, false // it is known, and not served
+			return catalog.Route{}, false, false // it is listed, and not served
 		}
 	}
 	original, ok := catalog.OriginalTool(&b.Config, name)
-	return catalog.Route{Backend: b.Config.Name, Original: original}, ok
+	return catalog.Route{Backend: b.Config.Name, Original: original}, false, ok
 }
 
 // stillServes says whether the tool that was called is served under its name now. A server that is at another place than before, and did
@@ -39,7 +39,7 @@ func (f *Front) stillServes(s *State, b *Backend, x *exchange) bool {
 		original, ok := catalog.OriginalTool(z, x.tool)
 		return ok && original == x.original
 	}
-	route, ok := f.route(s, x.tool)
+	route, _, ok := f.route(s, x.tool)
 	return ok && route.Backend == b.Config.Name && route.Original == x.original
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
@@ -142,8 +143,9 @@ func rename(m *wire.Message, name, original string) *wire.Message {
 func (x *exchange) callTool() {
 	name, _ := x.request.StringParam("name")
 	var route catalog.Route
+	var known bool
 	if !x.find(catalog.Tools, name, func() (ok bool) {
-		route, ok = x.route(x.state, name)
+		route, known, ok = x.route(x.state, name)
 		return ok
 	}) {
 		return
@@ -159,7 +161,7 @@ func (x *exchange) callTool() {
 		}
 	}
 	headers := wire.ParamHeaderValues(route.ParamHeaders, arguments)
-	if _, known := x.view.Load().Tool(name); !known {
+	if !known { // by the view that gave the route: another may be there by now
 		headers = x.paramHeaders()
 	}
 	x.send(b, rename(x.request, name, route.Original), headers)
@@ -232,16 +234,21 @@ func (x *exchange) setLevel() {
 	}
 	ctx, cancel := context.WithTimeout(x.r.Context(), x.limits.Listing)
 	defer cancel()
+	var telling sync.WaitGroup // beside each other: one that hangs must not keep it from the others
 	for _, b := range x.state.Backends {
 		d := b.known()
 		if d == nil || !d.Legacy || x.session.linkTo(b.Config.Name).isIdle() ||
 			!wire.IsObject(wire.Field(wire.Field(d.Initialize, "capabilities"), "logging")) {
 			continue
 		}
-		if channel, err := x.channelOf(ctx, x.session, b); err == nil {
-			x.Front.request(ctx, channel, "logging/setLevel", map[string]string{"level": level})
-		}
+		telling.Go(func() {
+			defer x.options.Panics.Catch(b.Config.Name, nil)
+			if channel, err := x.channelOf(ctx, x.session, b); err == nil {
+				x.Front.request(ctx, channel, "logging/setLevel", map[string]string{"level": level})
+			}
+		})
 	}
+	telling.Wait()
 	_ = x.reply.send(wire.NewResult(x.request.ID, json.RawMessage("{}")))
 }
 

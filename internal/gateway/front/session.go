@@ -86,7 +86,8 @@ func (s *session) linkTo(name string) *link {
 	return l
 }
 
-// begin registers a request, so that a cancellation finds it. A second one of the same id in flight is refused.
+// begin registers a request, so that a cancellation finds it. A second one of the same id in flight is refused. In a session that has
+// ended meanwhile it is ended at once.
 func (s *session) begin(id string, cancel context.CancelCauseFunc) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,6 +95,9 @@ func (s *session) begin(id string, cancel context.CancelCauseFunc) bool {
 		return false
 	}
 	s.calls[id] = cancel
+	if s.over {
+		cancel(errOver)
+	}
 	return true
 }
 
@@ -346,7 +350,8 @@ func (r *registry) count() int {
 	return len(r.byKey) + len(r.marks)
 }
 
-// replaceStream ends the stream that the session had, and takes its place until the function it returns is called.
+// replaceStream ends the stream that the session had, and takes its place until the function it returns is called. In a session that has
+// ended meanwhile the stream is ended at once: nobody else would end it.
 func (s *session) replaceStream(ctx context.Context) (leave func()) {
 	end, _ := ctx.Value(endStream{}).(context.CancelCauseFunc)
 	mine := &end
@@ -356,6 +361,9 @@ func (s *session) replaceStream(ctx context.Context) (leave func()) {
 		(*s.stream)(errReplaced)
 	}
 	s.stream = mine
+	if s.over {
+		end(errOver)
+	}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
@@ -22,6 +23,8 @@ func (f *file) read() *content {
 	if err == nil && f.seen != nil && os.SameFile(info, f.seen) && info.ModTime().Equal(f.seen.ModTime()) && info.Size() == f.seen.Size() {
 		return f.last
 	}
+	// File systems count time in ticks: what is written to within the tick of info may be written to again and look the same.
+	isFresh := err == nil && time.Since(info.ModTime()) < pollInterval
 	c := &content{origin: f.path}
 	if err == nil {
 		c.data, err = readFile(f.path)
@@ -30,8 +33,11 @@ func (f *file) read() *content {
 	if failure, ok := errors.AsType[*os.PathError](err); ok {
 		c.err = fmt.Errorf("cannot be read: %w", failure.Err) // The path is told by origin.
 	}
-	// A file that was written to meanwhile has another time or size than info, so the next look reads it again.
-	f.seen, f.last = info, c
+	// A file that was written to meanwhile has another time or size than info, so the next look reads it again. So it does after an error,
+	// which may be over without a change of the file.
+	if f.seen, f.last = info, c; isFresh || err != nil {
+		f.seen = nil
+	}
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -117,6 +118,48 @@ func TestUnchangedContentIsNotDeliveredAgain(t *testing.T) {
 		pass(time.Second)
 		k.since(t)
 	})
+}
+
+func TestAFileThatIsWrittenToTwiceWithinATickOfItsTimeIsReadTwice(t *testing.T) {
+	f, tick := file{path: filepath.Join(t.TempDir(), "table.json")}, time.Now().Add(time.Hour) // which is not over, however slow this is
+	for _, revision := range []string{"a", "b"} {
+		if err := os.WriteFile(f.path, []byte(tableOf(revision)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(f.path, tick, tick); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(tableOf(revision), string(f.read().data)); diff != "" {
+			t.Errorf("read (-want +got):\n%s", diff)
+		}
+	}
+}
+
+func TestAFileThatCouldNotBeReadForAMomentIsReadAgain(t *testing.T) {
+	f, long := file{path: filepath.Join(t.TempDir(), "table.json")}, time.Unix(1, 0)
+	write(t, f.path, tableOf("a"))
+	if err := os.Chtimes(f.path, long, long); err != nil {
+		t.Fatal(err)
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	failed := f.read()
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(failed.err, syscall.EMFILE) {
+		t.Fatalf("without a file to open: %v", failed.err)
+	}
+	if got := f.read(); got.err != nil || string(got.data) != tableOf("a") {
+		t.Errorf("with files to open again: %q, %v", got.data, got.err)
+	}
 }
 
 func TestARefusedFileIsToldOnceAndItsMendingToo(t *testing.T) {

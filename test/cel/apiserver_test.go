@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,6 +55,8 @@ func run(m *testing.M) (code int, err error) {
 		CRDDirectoryPaths:     []string{crdFolder, sigFolder},
 		ErrorIfCRDPathMissing: true,
 		UseExistingCluster:    new(bool),
+		// By themselves they wait 20 s and 10 s, which a busy machine may take.
+		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute, CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: time.Minute},
 	}
 	if version := os.Getenv("ENVTEST_EMULATED_VERSION"); version != "" {
 		env.ControlPlane.GetAPIServer().Configure().Append("emulated-version", version)

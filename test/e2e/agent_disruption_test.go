@@ -58,7 +58,7 @@ func TestNoCallFailsWhileANodeIsDrainedAndAnUpgradeOfTheOperatorReplacesNoGatewa
 			}
 			return ""
 		})
-		calling.noneFailed(200)
+		calling.noneFailed()
 		a.stayedReady(mark)
 	})
 	t.Run("upgrade", func(t *testing.T) {

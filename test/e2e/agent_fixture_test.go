@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"strconv"
 	"strings"
 	"time"
 
@@ -160,9 +161,12 @@ func (a *runningAgent) call(tool, arguments string) (string, error) {
 }
 
 // answers calls a tool until its answer has all of the words: what is told in status reaches callers through every replica.
-func (a *runningAgent) answers(tool, arguments string, words ...string) {
+// It returns how many calls that took.
+func (a *runningAgent) answers(tool, arguments string, words ...string) int {
 	a.t.Helper()
+	calls := 0
 	await(a.t, tool+" answers", agentSoon, func() string {
+		calls++
 		out, err := a.call(tool, arguments)
 		if err == nil {
 			err = missing(out, words)
@@ -172,6 +176,7 @@ func (a *runningAgent) answers(tool, arguments string, words ...string) {
 		}
 		return ""
 	})
+	return calls
 }
 
 // fails calls a tool and wants an error with all of the words.
@@ -208,7 +213,13 @@ type calls struct {
 	done chan string
 }
 
-const stopFile = "/tmp/stop"
+const (
+	// stopFile ends calls; begunFile is there since the first of them.
+	stopFile, begunFile = "/tmp/stop", "/tmp/stop.begun"
+
+	// leastCalls is how many there are in any case, however slow they are.
+	leastCalls = 20
+)
 
 // letIn waits until each pod of the gateway answered a pod. Each node's network plugin learns of a new pod by itself, later
 // than the kubelet says that it is ready, and rejects until then whom it does not know: calls that must not fail begin after.
@@ -230,12 +241,13 @@ func (a *runningAgent) letIn(from client.ObjectKey, tool, arguments string, flag
 	})
 }
 
-// keepCalling calls a tool in a pod that is let in again and again, with more flags of `echo call`.
+// keepCalling calls a tool in a pod that is let in again and again, with more flags of `echo call`. It returns when the first call was made:
+// what is done next is done while there are calls. They may take long, but must succeed.
 func (a *runningAgent) keepCalling(pod client.ObjectKey, tool, arguments string, flags ...string) *calls {
 	a.t.Helper()
 	a.letIn(pod, tool, arguments, flags...)
 	c := &calls{fixture: a.fixture, pod: pod, done: make(chan string, 1)}
-	command := append([]string{"/echo", "call", "-until", stopFile}, flags...)
+	command := append([]string{"/echo", "call", "-until", stopFile, "-at-least", strconv.Itoa(leastCalls), "-timeout", "30s"}, flags...)
 	go func() {
 		out, err := execute(context.WithoutCancel(a.t.Context()), pod, append(command, tool, arguments)...)
 		if err != nil {
@@ -243,16 +255,32 @@ func (a *runningAgent) keepCalling(pod client.ObjectKey, tool, arguments string,
 		}
 		c.done <- out
 	}()
+	await(a.t, "pod "+pod.Name+" calls "+tool, podStart, func() string {
+		select {
+		case out := <-c.done:
+			a.t.Fatalf("the caller ended by itself: %s", out)
+		default:
+		}
+		if _, err := execute(a.t.Context(), pod, "/echo", "cat", begunFile); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
 	return c
 }
 
-// noneFailed ends the calls and wants that there were at least so many, and that none failed.
-func (c *calls) noneFailed(atLeast int) {
+// noneFailed ends the calls and wants that none failed.
+func (c *calls) noneFailed() {
 	c.t.Helper()
 	if out, err := execute(c.t.Context(), c.pod, "/echo", "touch", stopFile); err != nil {
 		c.t.Fatalf("%v %s", err, out)
 	}
-	out := <-c.done
+	var out string
+	select {
+	case out = <-c.done:
+	case <-time.After(3 * time.Minute):
+		c.t.Fatal("the caller does not end")
+	}
 	var told struct {
 		Calls  int `json:"calls"`
 		Failed int `json:"failed"`
@@ -261,8 +289,8 @@ func (c *calls) noneFailed(atLeast int) {
 	if err := json.Unmarshal([]byte(first), &told); err != nil {
 		c.t.Fatalf("the caller says %q: %v", out, err)
 	}
-	if told.Failed > 0 || told.Calls < atLeast {
-		c.t.Errorf("wanted are %d calls and no failure: %s", atLeast, out)
+	if told.Failed > 0 || told.Calls < leastCalls {
+		c.t.Errorf("wanted are %d calls and no failure: %s", leastCalls, out)
 	}
 	c.t.Logf("calls meanwhile: %s", first)
 }

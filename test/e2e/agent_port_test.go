@@ -46,7 +46,7 @@ func TestCallsGoOnWhileAPortEditIsStuck(t *testing.T) {
 	calling := a.keepCalling(a.caller(), tool, `{}`, "-at-once", "2", "-every", "20ms")
 	s.edit(func(spec *mcpv1alpha1.MCPServerSpec) { spec.Image = "registry.invalid/team/absent:3" })
 	isStuck("registry.invalid/team/absent:3")
-	calling.noneFailed(20)
+	calling.noneFailed()
 	s.stayedReady(mark)
 	for name := range old {
 		if !s.podNames()[name] {

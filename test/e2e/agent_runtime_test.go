@@ -107,9 +107,12 @@ func TestServerThatLetsInGatewaysIsClosedToEverybodyElse(t *testing.T) {
 	})
 	a.await("has another server", agentSoon, serves("open_test_simple_text"))
 	a.fails("docs_test_simple_text", `{}`, "error -32602")
-	policies := f.kubectl("get", "networkpolicies", "--output=name")
-	if strings.Contains(policies, "team-gateway-servers") {
-		t.Errorf("the policy that opens the server outlives the grant: %s", policies)
-	}
+	await(t, "the policy that opened the server is gone", agentSoon, func() string {
+		policies := f.kubectl("get", "networkpolicies", "--output=name")
+		if strings.Contains(policies, "team-gateway-servers") {
+			return "it outlives the grant: " + policies
+		}
+		return ""
+	})
 	docs.await("is Ready all the while", readySoon, has(mcpv1alpha1.ConditionReady, metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable))
 }

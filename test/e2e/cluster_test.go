@@ -55,15 +55,18 @@ func connect(kubeconfig string) error {
 	return nil
 }
 
-// kubectl runs kubectl as a user does.
+// kubectl runs kubectl as a user does, and returns what it prints to standard output. An error has what it wrote to stderr: of that
+// nothing is compared, since kubectl complains there of any API that is not served at the moment, as metrics are while they start.
 func kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, cluster.kubectl, args...)
 	cmd.Env = os.Environ()
-	out, err := cmd.CombinedOutput()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
 	if err != nil {
-		err = fmt.Errorf("kubectl %v: %w", args, err)
+		err = fmt.Errorf("kubectl %v: %w: %s", args, err, stderr.String())
 	}
-	return string(out), err
+	return stdout.String(), err
 }
 
 // podURL is the address of a subresource of a pod.

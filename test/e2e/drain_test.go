@@ -3,9 +3,13 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 )
@@ -50,9 +54,25 @@ func (f *fixture) drain(node string) {
 	f.t.Cleanup(func() {
 		if out, err := kubectl(context.Background(), "uncordon", node); err != nil {
 			f.t.Errorf("%v\n%s", err, out)
+			return
+		}
+		// The taint goes a moment later, by a controller's hand: until then the scheduler spreads no pods over the node.
+		if err := awaitNoTaint(node); err != nil {
+			f.t.Errorf("node %s is not in use again: %v", node, err)
 		}
 	})
 	f.kubectl("drain", node, "--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=2m")
+}
+
+// awaitNoTaint waits until pods may be scheduled to a node.
+func awaitNoTaint(node string) error {
+	return wait.PollUntilContextTimeout(context.Background(), 100*time.Millisecond, patience(podStart), true, func(ctx context.Context) (bool, error) {
+		object := &corev1.Node{}
+		if err := cluster.client.Get(ctx, client.ObjectKey{Name: node}, object); err != nil {
+			return false, nil //nolint:nilerr // it is asked again
+		}
+		return !slices.ContainsFunc(object.Spec.Taints, func(taint corev1.Taint) bool { return taint.Key == corev1.TaintNodeUnschedulable }), nil
+	})
 }
 
 // avoids says whether want pods of the server are ready, and on other nodes.

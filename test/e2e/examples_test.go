@@ -9,6 +9,7 @@ import (
 // The manifests that the README shows; they name the namespace mcp-system, which config/rbac makes.
 func TestSamplesAndExamplesBecomeReady(t *testing.T) {
 	t.Parallel()
+	f := &fixture{t: t, namespace: "mcp-system"}
 	run := func(args ...string) {
 		t.Helper()
 		if out, err := kubectl(t.Context(), args...); err != nil {
@@ -31,6 +32,7 @@ func TestSamplesAndExamplesBecomeReady(t *testing.T) {
 		remove(example)
 	}
 	remove(stdio)
+	t.Cleanup(f.dump) // before anything is removed
 	run("apply", stdio)
 	for _, tt := range []struct {
 		manifest string
@@ -41,12 +43,12 @@ func TestSamplesAndExamplesBecomeReady(t *testing.T) {
 	} {
 		run("apply", tt.manifest)
 		for _, object := range tt.ready {
-			run("wait", namespace, object, "--for=condition=Ready", "--timeout=60s")
+			run("wait", namespace, object, "--for=condition=Ready", "--timeout=3m")
 		}
-		run("wait", namespace, "mcpagent/demo-agent", "--for=condition=Routed", "--timeout=60s")
-		run("rollout", "status", namespace, "deployment/demo-server", "--timeout=60s")
+		run("wait", namespace, "mcpagent/demo-agent", "--for=condition=Routed", "--timeout=3m")
+		run("rollout", "status", namespace, "deployment/demo-server", "--timeout=3m")
 	}
-	run("rollout", "status", namespace, "deployment/demo-agent", "--timeout=60s")
+	run("rollout", "status", namespace, "deployment/demo-agent", "--timeout=3m")
 	for tool, arguments := range map[string]string{"demo_test_simple_text": `{}`, "find-pet": `{"petId": 1}`, "visits-of-pet": `{"petId": 1}`} {
 		// The pod that kubectl takes may be ending, or so new that the network plugin does not know it yet.
 		await(t, "demo-agent calls "+tool, agentSoon, func() string {
@@ -56,5 +58,5 @@ func TestSamplesAndExamplesBecomeReady(t *testing.T) {
 			return ""
 		})
 	}
-	run("wait", namespace, "mcpserver/everything-stdio", "--for=condition=Ready", "--timeout=60s")
+	run("wait", namespace, "mcpserver/everything-stdio", "--for=condition=Ready", "--timeout=3m")
 }

@@ -71,19 +71,23 @@ func (f *fixture) gateway(image string, table map[string]string) {
 		}},
 		&corev1.Service{ObjectMeta: meta(), Spec: corev1.ServiceSpec{Selector: labels, Ports: []corev1.ServicePort{{Port: 8080}}}},
 	)
-	f.kubectl("rollout", "status", "deployment/"+name, "--timeout=60s")
+	f.kubectl("rollout", "status", "deployment/"+name, "--timeout=3m")
 }
 
+// How long an answer may take: a short time where one is waited for by asking again, a long one where nobody asks again.
+const askedAgain, askedOnce = 3 * time.Second, 30 * time.Second
+
 // callTool calls a tool at the gateway's Service from a pod, and returns the answer.
-func (f *fixture) callTool(caller client.ObjectKey, name, arguments string) string {
-	return f.ask("gateway", caller, "tools/call", name, arguments)
+func (f *fixture) callTool(caller client.ObjectKey, timeout time.Duration, name, arguments string) string {
+	return f.ask("gateway", caller, timeout, "tools/call", name, arguments)
 }
 
 // ask posts a message of protocol version 2026-07-28 to a host of the gateway from a pod, and returns the answer.
-func (f *fixture) ask(host string, caller client.ObjectKey, method, name, params string) string {
+func (f *fixture) ask(host string, caller client.ObjectKey, timeout time.Duration, method, name, params string) string {
 	const meta = `"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`
 	command := []string{
-		"/echo", "post", "-H", "Accept: application/json, text/event-stream", "-H", "Mcp-Protocol-Version: 2026-07-28", "-H", "Mcp-Method: " + method,
+		"/echo", "post", "-timeout", timeout.String(), "-H", "Accept: application/json, text/event-stream", "-H", "Mcp-Protocol-Version: 2026-07-28",
+		"-H", "Mcp-Method: " + method,
 	}
 	if name != "" {
 		command = append(command, "-H", "Mcp-Name: "+name)
@@ -103,7 +107,7 @@ func (f *fixture) callsWhileReplaced(caller client.ObjectKey) {
 	f.kubectl("rollout", "restart", "deployment/new")
 	rolled := make(chan string, 1)
 	go func() {
-		out, err := kubectl(f.t.Context(), "--namespace="+f.namespace, "rollout", "status", "deployment/new", "--timeout=90s")
+		out, err := kubectl(f.t.Context(), "--namespace="+f.namespace, "rollout", "status", "deployment/new", "--timeout=3m")
 		if err != nil {
 			out += err.Error()
 		}
@@ -112,7 +116,7 @@ func (f *fixture) callsWhileReplaced(caller client.ObjectKey) {
 	// This server does not wait for its calls when it is told to end: the one that is under way at its pod then is cut off, which is told.
 	cutOff := 0
 	for calls := 0; ; calls++ {
-		switch got := f.callTool(caller, "new_test_simple_text", `{}`); {
+		switch got := f.callTool(caller, askedOnce, "new_test_simple_text", `{}`); {
 		case strings.Contains(got, "simple text"):
 		case strings.Contains(got, `"sent":true`) && cutOff == 0:
 			cutOff++
@@ -142,7 +146,7 @@ func TestGatewayServesServersOfBothProtocolVersionsByATableThatIsWatched(t *test
 	}
 	for _, replica := range replicas.Items { // each reaches the servers as soon as their nodes' network plugin knows it
 		await(t, "the tools of both servers are listed by "+replica.Name, readySoon, func() string {
-			list := f.ask(replica.Status.PodIP, caller, "tools/list", "", "")
+			list := f.ask(replica.Status.PodIP, caller, askedAgain, "tools/list", "", "")
 			if !strings.Contains(list, `"old_echo"`) || !strings.Contains(list, `"new_test_simple_text"`) {
 				return list
 			}
@@ -150,20 +154,23 @@ func TestGatewayServesServersOfBothProtocolVersionsByATableThatIsWatched(t *test
 		})
 	}
 	for tool, want := range map[string]string{"old_echo": "Echo: across versions", "new_test_simple_text": "simple text"} {
-		if got := f.callTool(caller, tool, `{"message":"across versions"}`); !strings.Contains(got, want) {
-			t.Errorf("%s answers %s", tool, got)
-		}
+		await(t, tool+" answers at the Service", readySoon, func() string { // which each node learns of by itself
+			if got := f.callTool(caller, askedAgain, tool, `{"message":"across versions"}`); !strings.Contains(got, want) {
+				return got
+			}
+			return ""
+		})
 	}
 	config := &corev1.ConfigMap{}
 	f.patch("gateway", config, func() { config.Data = twoServers(f, "2", `"echo"`) })
 	await(t, "a tool that the table denies cannot be called", tableRevised, func() string {
-		if got := f.callTool(caller, "old_echo", `{"message":"x"}`); !strings.Contains(got, "unknown tool") {
+		if got := f.callTool(caller, askedAgain, "old_echo", `{"message":"x"}`); !strings.Contains(got, "unknown tool") {
 			return got
 		}
 		return ""
 	})
 	f.patch("gateway", config, func() { config.Data = map[string]string{"table.json": `{"version": 1, "auht": {}}`} })
-	if got := f.callTool(caller, "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
+	if got := f.callTool(caller, askedOnce, "new_test_simple_text", `{}`); !strings.Contains(got, "simple text") {
 		t.Errorf("under a table that is refused: %s", got)
 	}
 	f.callsWhileReplaced(caller)

@@ -8,7 +8,12 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -36,19 +41,34 @@ type history struct {
 	mu      sync.Mutex
 	states  []state
 	changed chan struct{} // closed at the next state
-	broken  error         // set if the watch ended: then there may be gaps
+	broken  error         // set if the watch ended and cannot go on where it did: then there are gaps
 }
 
-// record begins a history of the objects that list and options select.
+// record begins a history of the objects that list and options select. An API server may end a watch, as of a client that it finds slow: it is
+// begun again where it ended, and nothing is missed.
 func record(t *testing.T, list client.ObjectList, options ...client.ListOption) *history {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
-	events, err := cluster.client.Watch(ctx, list, options...)
+	h := &history{changed: make(chan struct{})}
+	if err := cluster.client.List(ctx, list, options...); err != nil {
+		t.Fatalf("list %T: %v", list, err)
+	}
+	err := apimeta.EachListItem(list, func(object apiruntime.Object) error {
+		h.add(watch.Event{Type: watch.Added, Object: object.DeepCopyObject()})
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("list %T: %v", list, err)
+	}
+	events, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, raw metav1.ListOptions) (watch.Interface, error) {
+			return cluster.client.Watch(ctx, list, append(slices.Clip(options), &client.ListOptions{Raw: &raw})...)
+		},
+	})
 	if err != nil {
 		t.Fatalf("watch %T: %v", list, err)
 	}
-	h := &history{changed: make(chan struct{})}
 	go func() {
 		for event := range events.ResultChan() {
 			h.add(event)
@@ -73,7 +93,7 @@ func (h *history) add(event watch.Event) {
 	case ok && event.Type != watch.Bookmark:
 		h.states = append(h.states, state{at: time.Now(), object: object, deleted: event.Type == watch.Deleted})
 	case !ok:
-		h.broken = fmt.Errorf("the watch ended by itself, states may be missing: %v", event.Object)
+		h.broken = fmt.Errorf("the watch ended by itself, states are missing: %v", event.Object)
 	}
 	close(h.changed)
 	h.changed = make(chan struct{})
@@ -112,10 +132,13 @@ func since(begin time.Time) choice {
 
 // await looks at the states so far, again with each new one, until look returns nothing: that is, until what was waited
 // for is so. look returns what is the case instead. promised is when it should be so at the latest, counted from begin.
+// It looks each second, too: look may ask of pods as well, which may be as they should a moment after the last state was told.
 func (h *history) await(t *testing.T, what string, begin time.Time, promised time.Duration, look func([]state) string) {
 	t.Helper()
 	timeout := time.NewTimer(time.Until(begin.Add(patience(promised))))
 	defer timeout.Stop()
+	ticks := time.NewTicker(time.Second)
+	defer ticks.Stop()
 	for {
 		next := h.next()
 		states, err := h.snapshot()
@@ -129,6 +152,7 @@ func (h *history) await(t *testing.T, what string, begin time.Time, promised tim
 		}
 		select {
 		case <-next:
+		case <-ticks.C:
 		case <-timeout.C:
 			t.Fatalf("%s: not after %s, promised within %s: %s", what, patience(promised), promised, instead)
 		}

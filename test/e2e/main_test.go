@@ -72,7 +72,7 @@ func prepare() error {
 
 // install applies config/default and starts the operator anew, so that an image that was loaded under the same tag is used.
 func install() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 6*time.Minute) // each step has its own limit
 	defer cancel()
 	steps := [][]string{
 		{"apply", "--kustomize=../../config/default"},
@@ -87,7 +87,7 @@ func install() error {
 	}
 	for _, args := range steps {
 		if out, err := kubectl(ctx, args...); err != nil {
-			return fmt.Errorf("install the operator: %w\n%s", err, out)
+			return fmt.Errorf("install the operator: %w\n%s\n%s", err, out, stateOfTheOperator(ctx))
 		}
 	}
 	return awaitLeader(ctx)
@@ -95,7 +95,7 @@ func install() error {
 
 // awaitLeader waits until the lease belongs to a pod that is there: a new operator is ready before it acts.
 func awaitLeader(ctx context.Context) error {
-	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 2*time.Minute, true, func(ctx context.Context) (bool, error) {
 		lease := &coordinationv1.Lease{}
 		if err := cluster.client.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: operator.LeaseName}, lease); err != nil {
 			return false, client.IgnoreNotFound(err)
@@ -112,6 +112,26 @@ func awaitLeader(ctx context.Context) error {
 		}
 		return false, nil
 	})
+	if err != nil {
+		return fmt.Errorf("no pod of the operator holds the lease: %w\n%s", err, stateOfTheOperator(ctx))
+	}
+	return nil
+}
+
+// stateOfTheOperator is what helps to see why it does not start.
+func stateOfTheOperator(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
+	defer cancel()
+	var shown strings.Builder
+	for _, args := range [][]string{
+		{"get", "nodes,leases,pods", "--output=wide"},
+		{"get", "events", "--sort-by=.metadata.creationTimestamp"},
+		{"logs", "deployment/" + operatorName, "--tail=40"},
+	} {
+		out, err := kubectl(ctx, append([]string{"--namespace=" + operatorNamespace}, args...)...)
+		fmt.Fprintf(&shown, "kubectl %s %v\n%s\n", strings.Join(args, " "), err, out)
+	}
+	return shown.String()
 }
 
 // findKubectl looks for kubectl: $KUBECTL, the PATH, and where the local cluster keeps its own, beside its kubeconfig.

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -28,14 +29,20 @@ func TestGatewayIsScaledByItsLoad(t *testing.T) {
 	})
 	f := start(t)
 	f.tool("echoed", echoTool(f.petstore("api")))
+	deployments := f.recordDeployment("team-gateway")
 	a := f.agent("team", func(spec *mcpv1alpha1.MCPAgentSpec) {
 		spec.Auth, spec.Runtime = mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthNone}, nil
 		spec.Scaling = &mcpv1alpha1.Scaling{MinReplicas: 1, MaxReplicas: 2, TargetCPUUtilizationPercentage: 50}
 		spec.Gateway = &mcpv1alpha1.AgentGateway{Resources: &mcpv1alpha1.Resources{Requests: corev1.ResourceList{"cpu": resource.MustParse("10m")}}}
 	}, "echoed")
 	ready := a.awaitReady("echoed")
-	if n := len(a.podsOf("gateway")); n != 1 {
-		t.Errorf("the idle gateway has %d pods", n)
+	states, err := deployments.snapshot()
+	if err != nil || len(states) == 0 {
+		t.Fatalf("the gateway's Deployment was told %d times: %v", len(states), err)
+	}
+	// By now, and by what it takes to start, a busy machine may have scaled it already.
+	if first, ok := states[0].object.(*appsv1.Deployment); !ok || *first.Spec.Replicas != 1 {
+		t.Errorf("the gateway begins with other than one pod: %+v", states[0].object)
 	}
 	calling := a.keepCalling(f.echo(echoPod("client", "sleep")), "echoed", `{"delay": "0s"}`, "-url", ready.Status.Endpoint, "-every", "20ms")
 	await(t, "a second pod serves", scaledSoon, func() string {
@@ -50,5 +57,5 @@ func TestGatewayIsScaledByItsLoad(t *testing.T) {
 		}
 		return ""
 	})
-	calling.noneFailed(100)
+	calling.noneFailed()
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,12 +115,28 @@ func (f *fixture) metricsToken(account, role string) string {
 				f.t.Error(err)
 			}
 		})
+		f.awaitRight(account)
 	}
 	request := &authenticationv1.TokenRequest{}
 	if err := cluster.client.SubResource("token").Create(f.t.Context(), sa, request); err != nil {
 		f.t.Fatalf("make a token of account %s: %v", account, err)
 	}
 	return request.Status.Token
+}
+
+// awaitRight waits until the API server knows that an account may read metrics: the operator remembers a refusal for half a minute.
+func (f *fixture) awaitRight(account string) {
+	f.t.Helper()
+	user := fmt.Sprintf("system:serviceaccount:%s:%s", f.namespace, account)
+	await(f.t, account+" may read metrics", podStart, func() string {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: user, NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+		}}
+		if err := cluster.client.Create(f.t.Context(), review); err != nil || !review.Status.Allowed {
+			return fmt.Sprintf("%v, %+v", err, review.Status)
+		}
+		return ""
+	})
 }
 
 func TestMetricsAreForWhoHasTheRoleAndForgetDeletedServers(t *testing.T) {
@@ -184,7 +201,7 @@ func TestRestartOfTheOperatorChangesNothing(t *testing.T) {
 	servers[1].awaitReady(readySoon)
 	servers[2].await("is stopped", podStart, phaseIs(mcpv1alpha1.PhaseScaledToZero))
 	servers[3].await("is told to be no MCP server", podStart, has(mcpv1alpha1.ConditionVerified, metav1.ConditionFalse, "NotMCP"))
-	f.tool("find-pet", findPet(f.petstore("api"), nil))
+	found := f.tool("find-pet", findPet(f.petstore("api"), nil))
 	f.agent("team", granted("plain"), "find-pet").await("has all its pods", agentSoon, serves("plain_test_simple_text", "find-pet"),
 		says[*agent]("Progressing", metav1.ConditionFalse, ""), says[*agent]("Routed", metav1.ConditionTrue, ""), func(object *agent) string {
 			if object.Status.ReadyReplicas != 2 {
@@ -192,10 +209,11 @@ func TestRestartOfTheOperatorChangesNothing(t *testing.T) {
 			}
 			return ""
 		})
+	found.await("is verified by the gateway", agentSoon, says[*tool]("Verified", metav1.ConditionTrue, ""))
 	token := f.metricsToken("prometheus", "mcp-operator-metrics-reader")
-	before := f.versions(servers)
-
 	old := f.operatorPod(corev1.Pod{})
+	f.awaitRest(old, token)
+	before := f.versionsAtRest(servers)
 	if err := cluster.client.Delete(f.t.Context(), &old); err != nil {
 		t.Fatal(err)
 	}
@@ -203,6 +221,25 @@ func TestRestartOfTheOperatorChangesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, f.versions(servers)); diff != "" {
 		t.Errorf("resource versions (-before +after the restart)\n%s", diff)
 	}
+}
+
+// versionsAtRest waits until nothing of it was written for three seconds: what Kubernetes' own controllers tell of pods that are ready, as in
+// the status of a Deployment and of a budget, comes a little later than that they are.
+func (f *fixture) versionsAtRest(servers []*running) map[string]string {
+	f.t.Helper()
+	last, at := f.versions(servers), time.Now()
+	await(f.t, "nothing is written any more", podStart, func() string {
+		now := f.versions(servers)
+		if diff := cmp.Diff(last, now); diff != "" {
+			last, at = now, time.Now()
+			return diff
+		}
+		if time.Since(at) < 3*time.Second {
+			return "the last write may be of a moment ago"
+		}
+		return ""
+	})
+	return last
 }
 
 // versions returns the resource version of every server and child, and the UID of every pod.
@@ -235,13 +272,13 @@ func (f *fixture) versions(servers []*running) map[string]string {
 	return versions
 }
 
-// awaitRest waits until an operator that was started just now has asked these servers and has nothing more to do.
+// awaitRest waits until an operator has asked these servers since it was started and has nothing more to do.
 func (f *fixture) awaitRest(pod corev1.Pod, token string, asked ...string) {
 	f.t.Helper()
 	scraper := scraperOf(pod)
 	scraper.token = token
 	calm := 0
-	await(f.t, "the new operator has asked every server and is at rest", 3*podStart, func() string {
+	await(f.t, "the operator has asked every server and is at rest", 3*podStart, func() string {
 		if busy := f.busy(scraper, asked...); busy != "" {
 			calm = 0
 			return busy

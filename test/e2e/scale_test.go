@@ -53,7 +53,7 @@ func TestAutoscalerOfAnMCPServerIsFollowedAndNotFought(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "elastic"},
 		Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: mcpv1alpha1.GroupVersion.String(), Kind: "MCPServer", Name: "elastic"},
-			MinReplicas:    new(int32(2)), MaxReplicas: 3,
+			MinReplicas:    new(int32(2)), MaxReplicas: 2, // never more, whatever a busy machine measures while there are metrics
 			Metrics: []autoscalingv2.MetricSpec{{
 				Type: autoscalingv2.ResourceMetricSourceType,
 				Resource: &autoscalingv2.ResourceMetricSource{

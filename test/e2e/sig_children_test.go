@@ -133,7 +133,7 @@ func TestWhoScalesTheDeploymentOrRestartsItIsLet(t *testing.T) {
 	f.kubectl("scale", "deployment", "scaled", "--replicas=2")
 	f.sigSays("scaled", readySoon+podStart, metav1.ConditionTrue, "Available", "(2 of 2 instances healthy)")
 	f.kubectl("rollout", "restart", "deployment/scaled")
-	f.kubectl("rollout", "status", "deployment/scaled", "--timeout=1m")
+	f.kubectl("rollout", "status", "deployment/scaled", "--timeout=3m")
 	f.sigSays("scaled", readySoon+podStart, metav1.ConditionTrue, "Available", "(2 of 2 instances healthy)")
 }
 

@@ -121,14 +121,10 @@ func TestReadyIsLostWhenAVerifiedServerBreaksAndNobodyTouchedIt(t *testing.T) {
 		spec.Config.EnvFrom = allOf("settings")
 	}))
 	f.sigReady("sticky")
-	quota := &corev1.ResourceQuota{
-		ObjectMeta: metav1.ObjectMeta{Name: "none"},
-		Spec:       corev1.ResourceQuotaSpec{Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")}},
-	}
-	f.create(quota)
+	lift := f.admitNoPods()
 	f.kubectl("delete", "pods", "--selector=mcp-server=sticky", "--grace-period=0", "--force")
 	f.sigSays("sticky", podStart, metav1.ConditionFalse, "DeploymentUnavailable", "No healthy instances (pod details unavailable): ", "exceeded quota")
-	f.remove(quota)
+	lift()
 	f.sigSays("sticky", 30*time.Second, metav1.ConditionTrue, "Available")
 }
 

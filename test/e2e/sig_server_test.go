@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 )
@@ -22,6 +23,12 @@ func withCompatibilityAPI(t *testing.T) *fixture {
 		status := f.kubectl("get", "customresourcedefinition", "mcpservers.mcp.x-k8s.io",
 			`--output=jsonpath={.status.conditions[?(@.type=="Established")].status}`)
 		return linesMissing(status, "True")
+	})
+	await(t, "it is served", readySoon, func() string { // by discovery and by the handler, which each learn of it by a watch
+		if err := cluster.client.List(t.Context(), &sigv1alpha1.MCPServerList{}, client.InNamespace(f.namespace)); err != nil {
+			return err.Error()
+		}
+		return ""
 	})
 	t.Cleanup(func() {
 		if t.Failed() {

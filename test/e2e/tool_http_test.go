@@ -84,11 +84,11 @@ func TestHTTPToolSendsEachArgumentToItsPlaceAndItsCredentialAndNothingOfTheCalle
 	a.answers("find-pet", `{"petId": 1}`, "Rex")
 	a.fails("find-pet", `{"petId": 99}`, "the tool says", "404")
 	a.fails("find-pet", `{"petId": "../user"}`, "petId")
-	a.answers("add-pet", `{"name": "A & B/../ü", "tags": ["x", "y z"], "trace": "t-1", "age": 3}`, "t-1")
+	calls := a.answers("add-pet", `{"name": "A & B/../ü", "tags": ["x", "y z"], "trace": "t-1", "age": 3}`, "t-1")
 
 	sent := api.requests("/echo")
-	if len(sent) != 1 {
-		t.Fatalf("the API was asked %d times, wanted is once: %+v", len(sent), sent)
+	if len(sent) == 0 || len(sent) > calls { // of a call that failed nobody knows whether it came there
+		t.Fatalf("the API was asked %d times in %d calls, wanted is once in each: %+v", len(sent), calls, sent)
 	}
 	var body map[string]any
 	if err := json.Unmarshal([]byte(sent[0].Body), &body); err != nil {

@@ -233,14 +233,17 @@ func (f *fixture) expectNoCanary(log *os.File, metrics, canary string) {
 		f.t.Errorf("the log has %d bytes (%v)", len(content), err)
 	}
 	look("the log", content)
-	response, err := http.Get(metrics)
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	content, err = io.ReadAll(response.Body)
-	if err != nil || !bytes.Contains(content, []byte("controller_runtime_reconcile_total")) {
-		f.t.Errorf("the metrics have %d bytes (%v)", len(content), err)
-	}
+	f.eventually("the metrics are read", func() error { // they are served from some time after the operator began to work
+		response, err := http.Get(metrics)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		content, err = io.ReadAll(response.Body)
+		if err != nil || !bytes.Contains(content, []byte("controller_runtime_reconcile_total")) {
+			return fmt.Errorf("they have %d bytes (%w)", len(content), err)
+		}
+		return nil
+	})
 	look("the metrics", content)
 }

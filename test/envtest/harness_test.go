@@ -49,7 +49,11 @@ func run(m *testing.M) int {
 		return 1
 	}
 	ctrl.SetLogger(zap.New(zap.UseDevMode(true), zap.WriteTo(logFile())))
-	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crds", "../../config/crds-sig"}, ErrorIfCRDPathMissing: true}
+	env := &envtest.Environment{
+		CRDDirectoryPaths: []string{"../../config/crds", "../../config/crds-sig"}, ErrorIfCRDPathMissing: true,
+		// By themselves they wait 20 s and 10 s, which a busy machine may take.
+		ControlPlaneStartTimeout: 2 * time.Minute, ControlPlaneStopTimeout: time.Minute, CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: time.Minute},
+	}
 	env.ControlPlane.GetAPIServer().Configure().Set("service-cluster-ip-range", "10.0.0.0/16")
 	if version := os.Getenv("ENVTEST_EMULATED_VERSION"); version != "" {
 		env.ControlPlane.GetAPIServer().Configure().Append("emulated-version", version)
@@ -313,8 +317,8 @@ func (f *fixture) edit(obj client.Object, name string, change func()) {
 }
 
 const (
-	// soon is how long anything is waited for: five times what is promised.
-	soon = 30 * time.Second
+	// soon is how long anything is waited for: five times what is promised, and twice what anything here takes by itself on an idle machine.
+	soon = time.Minute
 	// manySoon is that where many objects are reconciled.
 	manySoon = 2 * time.Minute
 )

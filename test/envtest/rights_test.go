@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,17 +38,25 @@ func TestTheRightsOfTheManifestsSufficeForAgents(t *testing.T) {
 	f.applyManifest("../../config/rbac/operator-rbac.yaml")
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "rights-"}}
 	f.create(ns)
-	t.Run("in all namespaces", func(t *testing.T) { rightsSuffice(t, c, ns.Name) })
+	const account = "system:serviceaccount:mcp-operator-system:mcp-operator"
+	t.Run("in all namespaces", func(t *testing.T) { rightsSuffice(t, c, account, ns.Name) })
 
 	everywhere := &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "mcp-operator"}} // config/namespaced has a patch for that
 	if err := c.Delete(t.Context(), everywhere); err != nil {
 		t.Fatal(err)
 	}
+	f.eventually("the API server knows that the account has no rights everywhere", func() error {
+		allowed, err := f.may(account, authorizationv1.ResourceAttributes{Namespace: ns.Name, Group: "mcp.operator", Resource: "mcpservers", Verb: "watch"})
+		if allowed {
+			return errors.New("it has them")
+		}
+		return err
+	})
 	f.applyManifest("../../config/namespaced/rbac.yaml")
-	t.Run("in one namespace", func(t *testing.T) { rightsSuffice(t, c, "mcp-system") })
+	t.Run("in one namespace", func(t *testing.T) { rightsSuffice(t, c, account, "mcp-system") })
 }
 
-func rightsSuffice(t *testing.T, c client.Client, namespace string) {
+func rightsSuffice(t *testing.T, c client.Client, account, namespace string) {
 	t.Helper()
 	f := &fixture{t: t, ctx: t.Context(), client: c, namespace: namespace}
 	f.leaveNoServers(namespace)
@@ -57,7 +67,8 @@ func rightsSuffice(t *testing.T, c client.Client, namespace string) {
 			}
 		}
 	})
-	f.runWhole(t, "system:serviceaccount:mcp-operator-system:mcp-operator")
+	f.awaitRights(account, namespace)
+	f.runWhole(t, account)
 
 	f.create(f.server("web"))
 	f.create(f.server("mail"))
@@ -91,6 +102,34 @@ func rightsSuffice(t *testing.T, c client.Client, namespace string) {
 		}
 		return nil
 	})
+}
+
+// awaitRights waits until the API server knows a right of each binding that the account has: it hears of them by a watch.
+func (f *fixture) awaitRights(account, namespace string) {
+	f.t.Helper()
+	for _, right := range []authorizationv1.ResourceAttributes{
+		{Namespace: namespace, Group: "mcp.operator", Resource: "mcpservers", Verb: "watch"},
+		{Namespace: namespace, Group: "apps", Resource: "deployments", Verb: "create"},
+		{Namespace: namespace, Resource: "namespaces", Name: namespace, Verb: "get"},
+		{Namespace: operatorNamespace, Resource: "secrets", Verb: "create"},
+		{Namespace: "default", Group: "discovery.k8s.io", Resource: "endpointslices", Name: "kubernetes", Verb: "get"},
+	} {
+		f.eventually(fmt.Sprintf("%s may %s %s in %s", account, right.Verb, right.Resource, right.Namespace), func() error {
+			if allowed, err := f.may(account, right); !allowed {
+				return fmt.Errorf("not yet (%w)", err)
+			}
+			return nil
+		})
+	}
+}
+
+// may asks the API server for a right of an account.
+func (f *fixture) may(account string, right authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: account, Groups: []string{"system:serviceaccounts", "system:authenticated"}, ResourceAttributes: &right,
+	}}
+	err := f.client.Create(f.ctx, review)
+	return review.Status.Allowed, err
 }
 
 // applyManifest creates the objects of a file, unless they exist.

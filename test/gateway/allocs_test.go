@@ -73,6 +73,10 @@ func TestACallAllocatesLittle(t *testing.T) {
 	}
 	measure(200) // connections and pools fill
 	allocs, size := measure(1000)
+	for range 4 { // the whole process is counted: what it does of itself at the same time is no call's
+		a, s := measure(1000)
+		allocs, size = min(allocs, a), min(size, s)
+	}
 	t.Logf("a call allocates %d objects, %d bytes", allocs, size)
 	if allocs > maxAllocs || size > maxBytes {
 		t.Errorf("a call allocates %d objects and %d bytes, at most %d and %d are agreed on", allocs, size, maxAllocs, maxBytes)

@@ -250,7 +250,7 @@ func TestWithoutAKeyForSessionsTheGatewayDoesNotStart(t *testing.T) {
 	for name, args := range map[string][]string{
 		"no key": nil, "an empty folder": {"--session-keys", empty}, "a short key": {"--session-keys", weak}, "no folder": {"--session-keys", file + "/none"},
 	} {
-		command := exec.CommandContext(within(t, 20*time.Second), binary, append([]string{
+		command := exec.CommandContext(inTime(t), binary, append([]string{
 			"serve", "--table", file, "--listen", launch.FreeAddress(t), "--health-listen", "0",
 		}, args...)...)
 		out, err := command.CombinedOutput()

@@ -175,7 +175,7 @@ func TestABackendThatHangsTakesNoCallsFromOthers(t *testing.T) {
 	g := launch.Serve(t, binary, []table.Backend{
 		{Name: "lame", Prefix: "lame_", URL: serve(t, modernOnly(server))},
 		{Name: "sound", Prefix: "sound_", URL: serve(t, modernOnly(small("sound", "who")))},
-	}, "--max-calls", "4", "--call-timeout", "3s")
+	}, "--max-calls", "4", "--call-timeout", "6s") // two calls hang at least until a third was made
 	work, workHeaders := modernCall("lame_work", `{}`)
 	who, whoHeaders := modernCall("sound_who", `{}`)
 	launch.Await(t, func() error {

@@ -16,11 +16,13 @@ import (
 	"github.com/mcp-operator/mcp-operator/test/launch"
 )
 
-// How long exchangeRaw waits for one thing more to come of a connection. A gateway that means to close one may take a while on a
-// busy machine; that it means to keep one is seen by its silence alone.
+// How long exchangeRaw waits for one thing more to come of a connection. A gateway that means to answer or to close may take a while on a
+// busy machine; that it means to keep one is seen by its silence alone. What is closed later than this is closed for another reason: since
+// no request came, or no body.
 const (
-	toClose = 5 * time.Second
-	toKeep  = time.Second
+	toAnswer = 20 * time.Second
+	toClose  = 9 * time.Second
+	toKeep   = time.Second
 )
 
 // exchangeRaw sends bytes, and returns the statuses of all responses to them, and whether the connection was closed after those.
@@ -39,7 +41,7 @@ func exchangeRaw(t *testing.T, url, sent string, patience time.Duration) (status
 		// What else was answered comes with the first response, which comes or the connection is closed.
 		deadline := time.Now().Add(patience)
 		if len(statuses) == 0 {
-			deadline = time.Now().Add(toClose)
+			deadline = time.Now().Add(toAnswer)
 		}
 		if err := conn.SetReadDeadline(deadline); err != nil {
 			t.Fatal(err)

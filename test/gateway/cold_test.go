@@ -20,8 +20,8 @@ import (
 func TestAGatewayThatStartsBeforeItsServerHoldsCallsOfItsTools(t *testing.T) {
 	server := &restartable{address: launch.FreeAddress(t), handler: both}
 	g := launch.Serve(t, binary, []table.Backend{
-		{Name: "down", Prefix: "d_", URL: "http://" + launch.FreeAddress(t)}, {Name: "up", Prefix: "u_", URL: "http://" + server.address},
-	})
+		{Name: "down", Prefix: "d_", URL: "http://127.0.0.1:1"}, {Name: "up", Prefix: "u_", URL: "http://" + server.address},
+	}, "--hold", "50s") // longer than a busy machine takes to start the server
 	var answers sync.WaitGroup
 	begun := make(chan struct{}, 10)
 	for range 10 {
@@ -44,7 +44,7 @@ func TestAServerThatIsDownWhenItsGatewayStartsIsUnavailableAndItsToolsAreNotUnkn
 	server := &restartable{address: launch.FreeAddress(t), handler: both}
 	server.start(t)
 	g := launch.Serve(t, binary, []table.Backend{
-		{Name: "down", Prefix: "d_", URL: "http://" + launch.FreeAddress(t)}, {Name: "up", Prefix: "u_", URL: "http://" + server.address},
+		{Name: "down", Prefix: "d_", URL: "http://127.0.0.1:1"}, {Name: "up", Prefix: "u_", URL: "http://" + server.address},
 	}, "--hold", "1s")
 	body, headers := modernCall("d_who", `{}`)
 	asked := time.Now()
@@ -83,7 +83,7 @@ func TestAServerThatMovesEndsItsCallsAtItsOldPlace(t *testing.T) {
 	var answers sync.WaitGroup
 	for _, c := range clients {
 		answers.Go(func() {
-			if text, err := c.try(within(t, 20*time.Second), "s_wait", nil); err != nil || text != "old" {
+			if text, err := c.try(inTime(t), "s_wait", nil); err != nil || text != "old" {
 				t.Errorf("the call that was under way: %q, %v", text, err)
 			}
 		})
@@ -92,7 +92,7 @@ func TestAServerThatMovesEndsItsCallsAtItsOldPlace(t *testing.T) {
 	launch.WriteTable(t, g.Table, with(at("new"))...)
 	for _, c := range clients {
 		launch.Await(t, func() error {
-			text, err := c.try(within(t, 20*time.Second), "s_who", nil)
+			text, err := c.try(inTime(t), "s_who", nil)
 			if err != nil {
 				t.Errorf("while it moves: %v", err)
 			}

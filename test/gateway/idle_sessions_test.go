@@ -25,7 +25,7 @@ func TestASessionThatIsIdleAtOneReplicaGoesOnAtAnother(t *testing.T) {
 		}
 		handler.ServeHTTP(w, r)
 	}))}
-	s := replicasOf(t, binary, []string{"--session-idle", "1s"}, backend)
+	s := replicasOf(t, binary, []string{"--session-idle", "5s"}, backend)
 	opened, other := s.replicas[0], s.replicas[1]
 	r, body := post(t, opened.URL, initialize)
 	id := r.Header.Get("Mcp-Session-Id")

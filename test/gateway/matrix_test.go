@@ -44,7 +44,7 @@ func TestEveryClientIsServedByEveryServer(t *testing.T) {
 // uses asks for something of everything.
 func uses(t *testing.T, c *client) {
 	t.Helper()
-	ctx := within(t, 30*time.Second)
+	ctx := inTime(t)
 	names := c.tools(t)
 	for _, want := range []string{"echo", "tool-00", "tool-14"} {
 		if !slices.Contains(names, want) {
@@ -92,7 +92,7 @@ func uses(t *testing.T, c *client) {
 // hears is told of progress, of a resource and of new tools.
 func hears(t *testing.T, c *client) {
 	t.Helper()
-	ctx := within(t, 30*time.Second)
+	ctx := inTime(t)
 	params := &mcp.CallToolParams{Name: "progress"}
 	params.SetProgressToken("a token")
 	if _, err := c.CallTool(ctx, params); err != nil {
@@ -135,7 +135,7 @@ func hears(t *testing.T, c *client) {
 // logs gets the log messages of a call, from the level on that it asks for.
 func logs(t *testing.T, c *client, version string) {
 	t.Helper()
-	ctx := within(t, 30*time.Second)
+	ctx := inTime(t)
 	params := &mcp.CallToolParams{Name: "log"}
 	if version == modern {
 		params.Meta = mcp.Meta{"io.modelcontextprotocol/logLevel": "info"}

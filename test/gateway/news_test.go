@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -24,7 +23,7 @@ func TestNothingIsLostAroundASubscription(t *testing.T) {
 			c := connect(t, g.URL, legacy)
 			c.call(t, "grow", nil)
 			c.hears(t, "tools changed") // so its stream is open
-			ctx := within(t, 60*time.Second)
+			ctx := inTime(t)
 			if err := c.Subscribe(ctx, &mcp.SubscribeParams{URI: greeting}); err != nil {
 				t.Fatal(err)
 			}

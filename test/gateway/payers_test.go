@@ -99,7 +99,7 @@ func (p *payer) run(stop <-chan struct{}) {
 
 // pay makes a call, and returns how it failed.
 func (p *payer) pay(id int, made *payment) (failure string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	body := fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":%q,"arguments":{"text":%q},%s}}`, id, p.tool, made.id, p.meta)
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, made.gateway.URL, strings.NewReader(body))
@@ -130,7 +130,7 @@ func (p *payer) pay(id int, made *payment) (failure string) {
 // awaitPaid waits for calls to succeed that begin from now on.
 func (p *payer) awaitPaid(t *testing.T, calls int) {
 	t.Helper()
-	begun, deadline := time.Now(), time.After(30*time.Second)
+	begun, deadline := time.Now(), time.After(time.Minute)
 	for {
 		paid := 0
 		p.mu.Lock()

@@ -86,23 +86,16 @@ type pod struct {
 // newFleet starts pods, and the DNS server and the Service that lead to them.
 func newFleet(t *testing.T, size int) *fleet {
 	t.Helper()
-	free, err := net.Listen("tcp", "0.0.0.0:0") // pods have addresses of their own, and one port
+	service, err := net.Listen("tcp", "127.0.0.1:0") // pods have addresses of their own, which nobody else uses, and this port
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	_, port, _ := net.SplitHostPort(service.Addr().String())
 	f := &fleet{port: port, ledger: t.TempDir() + "/ledger"}
 	for range size {
 		f.start(t)
 	}
 	dns, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	service, err := net.Listen("tcp", f.service())
 	if err != nil {
 		t.Fatal(err)
 	}

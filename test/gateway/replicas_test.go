@@ -49,7 +49,8 @@ func TestARestartOfTheServerCostsAClientNothing(t *testing.T) {
 		t.Run(k.name, func(t *testing.T) {
 			server := &restartable{address: launch.FreeAddress(t), handler: k.handler}
 			server.start(t)
-			g := launch.Serve(t, binary, []table.Backend{{Name: "server", URL: "http://" + server.address}})
+			// Longer than a busy machine takes to start the server again.
+			g := launch.Serve(t, binary, []table.Backend{{Name: "server", URL: "http://" + server.address}}, "--hold", "50s")
 			clients := []*client{connect(t, g.URL, legacy), connect(t, g.URL, modern)}
 			for range 3 {
 				for _, c := range clients {
@@ -64,10 +65,10 @@ func TestARestartOfTheServerCostsAClientNothing(t *testing.T) {
 				var wg sync.WaitGroup
 				for _, c := range clients {
 					wg.Go(func() {
-						got, err := c.try(within(t, 20*time.Second), "who", nil)
+						got, err := c.try(inTime(t), "who", nil)
 						if err != nil && strings.Contains(err.Error(), "may have been carried out") {
 							// It went out on a connection that was closed at that moment, so it is not sent again by the gateway.
-							got, err = c.try(within(t, 20*time.Second), "who", nil)
+							got, err = c.try(inTime(t), "who", nil)
 						}
 						if err != nil || got != "server" {
 							t.Errorf("while the server was away: %q, %v", got, err)
@@ -160,7 +161,7 @@ func (s *service) connect(t *testing.T, version string) *client {
 	t.Helper()
 	sdk := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	transport := &mcp.StreamableClientTransport{Endpoint: s.replicas[0].URL, HTTPClient: &http.Client{Transport: s}, MaxRetries: -1, DisableStandaloneSSE: true}
-	session, err := sdk.Connect(within(t, 20*time.Second), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	session, err := sdk.Connect(inTime(t), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +185,7 @@ func TestASessionGoesOnAtEveryReplicaAndEachCallIsCarriedOutOnce(t *testing.T) {
 			for i := range each {
 				for _, b := range backends {
 					text := strconv.Itoa(i)
-					if got, err := c.try(within(t, 30*time.Second), b.Prefix+"echo", map[string]any{"text": text}); err != nil || got != text {
+					if got, err := c.try(inTime(t), b.Prefix+"echo", map[string]any{"text": text}); err != nil || got != text {
 						t.Errorf("%s: %s: got %q, %v", version, b.Name, got, err)
 					}
 				}
@@ -201,7 +202,8 @@ func TestASessionGoesOnAtEveryReplicaAndEachCallIsCarriedOutOnce(t *testing.T) {
 }
 
 func TestReplicasAreReplacedWithoutAFailedCall(t *testing.T) {
-	s := replicas(t, table.Backend{Name: "server", URL: serve(t, both(newServer("server")))})
+	// They serve on until it was seen that they are not ready any more, however long that takes on a busy machine.
+	s := replicasOf(t, binary, []string{"--drain-delay", "5s"}, table.Backend{Name: "server", URL: serve(t, both(newServer("server")))})
 	stop := make(chan struct{})
 	var calls atomic.Int64
 	var wg sync.WaitGroup
@@ -214,7 +216,7 @@ func TestReplicasAreReplacedWithoutAFailedCall(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := c.try(within(t, 30*time.Second), "echo", map[string]any{"text": "x"}); err != nil {
+				if _, err := c.try(inTime(t), "echo", map[string]any{"text": "x"}); err != nil {
 					t.Errorf("a call of %s failed: %v", version, err)
 				}
 				calls.Add(1)
@@ -348,7 +350,7 @@ func TestAHundredClientsOfOneStdioServer(t *testing.T) {
 		wg.Go(func() {
 			sdk := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}})
 			transport := &mcp.StreamableClientTransport{Endpoint: g.URL, MaxRetries: -1, DisableStandaloneSSE: true}
-			session, err := sdk.Connect(within(t, time.Minute), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
+			session, err := sdk.Connect(inTime(t), transport, &mcp.ClientSessionOptions{ProtocolVersion: version})
 			if err != nil {
 				t.Errorf("client %d: %v", i, err)
 				return
@@ -357,7 +359,7 @@ func TestAHundredClientsOfOneStdioServer(t *testing.T) {
 			c := &client{ClientSession: session}
 			for n := range 5 {
 				text := fmt.Sprintf("%d of %d", n, i)
-				if got, err := c.try(within(t, time.Minute), "echo", map[string]any{"text": text}); err != nil || got != text {
+				if got, err := c.try(inTime(t), "echo", map[string]any{"text": text}); err != nil || got != text {
 					t.Errorf("client %d got %q, %v", i, got, err)
 				}
 			}

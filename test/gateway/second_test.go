@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	mcpgoclient "github.com/mark3labs/mcp-go/client"
 	mcpgo "github.com/mark3labs/mcp-go/mcp"
@@ -50,7 +49,7 @@ func TestClientsOfTheSecondImplementationAreServed(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer c.Close()
-				ctx := within(t, 30*time.Second)
+				ctx := inTime(t)
 				if err := c.Start(ctx); err != nil {
 					t.Fatal(err)
 				}

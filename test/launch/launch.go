@@ -41,10 +41,10 @@ func FreeAddress(tb testing.TB) string {
 	return l.Addr().String()
 }
 
-// Await asks until there is no error any more, at most 30 s long.
+// Await asks until there is no error any more, at most a minute long.
 func Await(tb testing.TB, ask func() error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(tb.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -9,18 +9,22 @@ import (
 	"time"
 )
 
+// begun is what is added to the name of the file that ends a load, for the one that says that the first call was made.
+const begun = ".begun"
+
 // load does something again and again.
 type load struct {
-	until  string
-	atOnce int
-	every  time.Duration
+	until   string
+	atOnce  int
+	atLeast int
+	every   time.Duration
 
 	mu       sync.Mutex
 	calls    int
 	failures map[string]int
 }
 
-// run ends when the file exists, prints what happened as JSON, and fails if a call did.
+// run ends when the file exists and enough was done, prints what happened as JSON, and fails if a call did.
 func (l *load) run(ctx context.Context, do func(context.Context) error) error {
 	l.failures = map[string]int{}
 	var all sync.WaitGroup
@@ -50,14 +54,23 @@ func (l *load) run(ctx context.Context, do func(context.Context) error) error {
 
 func (l *load) over(ctx context.Context) bool {
 	_, err := os.Stat(l.until)
-	return err == nil || ctx.Err() != nil
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return err == nil && l.calls >= l.atLeast || ctx.Err() != nil
 }
 
+// count makes the file that tells of the first call.
 func (l *load) count(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls++
 	if err != nil {
+		l.failures[err.Error()]++
+	}
+	if l.calls > 1 {
+		return
+	}
+	if err := os.WriteFile(l.until+begun, nil, 0o600); err != nil {
 		l.failures[err.Error()]++
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/mcp-operator/mcp-operator/dev/internal/controlplane"
 	"github.com/mcp-operator/mcp-operator/dev/internal/host"
@@ -92,7 +91,7 @@ func (c *Cluster) stopEverything(nodes int, cg host.Cgroups) error {
 
 // awaitEmptyCgroups waits for killed containers to be gone: the kernel removes no group before that.
 func (c *Cluster) awaitEmptyCgroups(nodes int, cg host.Cgroups) error {
-	return c.processes.Wait("the killed containers to end", 20*time.Second, func() error {
+	return c.processes.Wait("the killed containers to end", patience, func() error {
 		for i := 1; i <= nodes; i++ {
 			if !cg.Empty(layout.NodeCgroup(i)) {
 				return errors.Join(fmt.Errorf("processes are left in cgroup %s", layout.NodeCgroup(i)), cg.Kill(layout.NodeCgroup(i)))

@@ -164,7 +164,7 @@ func (t *Table) start(s Spec, identity string) error {
 // descriptors of an exec, which is what exec.Cmd's Start waits for, before it lays out the new
 // environment: for a moment /proc/PID/environ is empty, and the process would pass for a dead one.
 func (t *Table) awaitIdentity(pid int, ended <-chan struct{}) {
-	tooLate := time.After(time.Second)
+	tooLate := time.After(30 * time.Second)
 	for tick := time.Tick(time.Millisecond); ; {
 		if _, ok := t.inspect(pid); ok {
 			return

@@ -232,7 +232,8 @@ func TestAnObjectThatIsEditedIsJudgedUnlessItIsBeingDeleted(t *testing.T) {
 		operation, _, _ := strings.Cut(rest, ` "reason"`)
 		operations = append(operations, operation)
 	}
-	if diff := cmp.Diff([]string{`"UPDATE" "allowed"=false`, `"UPDATE" "allowed"=true`}, slices.Compact(operations)); diff != "" {
+	// About the object that is being deleted it was not even asked: it may go while no operator answers.
+	if diff := cmp.Diff([]string{`"UPDATE" "allowed"=false`}, slices.Compact(operations)); diff != "" {
 		t.Errorf("the audit log (-want +got)\n%s", diff)
 	}
 }

@@ -44,6 +44,8 @@ type compatibility struct {
 	reader    client.Reader // of the same cache
 	recorder  events.EventRecorder
 	log       logr.Logger
+	// namespaces are those that events may be written in; none means all.
+	namespaces []string
 
 	// run runs the controller until its context ends.
 	run func(context.Context) error
@@ -180,7 +182,8 @@ func (c *compatibility) decide(ctx context.Context) (time.Duration, error) {
 func (c *compatibility) yield(rival *coordinationv1.Lease) {
 	message := fmt.Sprintf("another operator acts on MCPServers of mcp.x-k8s.io: the Lease %s/%s is held by %q. This one leaves them alone until that ends",
 		rival.Namespace, rival.Name, *rival.Spec.HolderIdentity)
-	if c.tell(message) && c.recorder != nil {
+	mayTell := len(c.namespaces) == 0 || slices.Contains(c.namespaces, rival.Namespace)
+	if c.tell(message) && mayTell {
 		c.recorder.Eventf(rival, nil, corev1.EventTypeWarning, "OtherOperatorActive", "Yield", "%s", message)
 	}
 }

@@ -161,6 +161,22 @@ func TestTheCompatibilityControllerStaysAwayWhileTheOtherOperatorActsAndTakesOve
 	})
 }
 
+func TestALeaseInANamespaceOfOthersIsToldOfInTheLogAlone(t *testing.T) {
+	t.Parallel()
+	for namespace, events := range map[string]int{"watched": 1, "another": 0} {
+		synctest.Test(t, func(t *testing.T) {
+			lease := makeLease("a")
+			lease.Namespace = namespace
+			w := makeGate(t, makeCRD("v1alpha1"), lease)
+			w.namespaces = []string{"watched"}
+			w.step("the lease is held", false)
+			if n := len(w.events.Events); n != events || !strings.Contains(w.told, "Lease "+namespace+"/") {
+				t.Errorf("a lease in the namespace %q: %d events and the log line %q", namespace, n, w.told)
+			}
+		})
+	}
+}
+
 func TestOfSeveralLeasesOneIsToldAndToldOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -99,6 +99,9 @@ func Run(ctx context.Context, o Options) error {
 	gate := newCompatibility(mgr.GetCache(), mgr.GetEventRecorder(eventSource), logger.WithName("compatibility"), func(ctx context.Context) error {
 		return w.runCompatibility(ctx, logger.WithName("audit"))
 	})
+	if len(w.namespaces) > 0 {
+		gate.namespaces = append([]string{o.Namespace}, w.namespaces...)
+	}
 	if err := errors.Join(mgr.Add(gate), watchLevel(mgr, o, level, logger), serveWebhook(mgr, o, logger)); err != nil {
 		return fmt.Errorf("add to the manager: %w", err)
 	}

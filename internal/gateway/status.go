@@ -31,10 +31,10 @@ func (g *gateway) status(tokenFile string) http.Handler {
 // learned is what the gateway knows of its table and backends.
 func (g *gateway) learned() table.Status {
 	s := table.Status{GatewayVersion: version.String(), Formats: []int{table.Version}, Draining: g.tables.draining.Load()}
+	current := g.tables.current.Load() // first: what is refused is told of none that came into use since
 	if refused := g.tables.refused.Load(); refused != nil {
 		s.TableError = (*refused).Error()
 	}
-	current := g.tables.current.Load()
 	if current == nil {
 		return s
 	}

@@ -38,20 +38,21 @@ type tables struct {
 	// stops ends the watch of each backend.
 	stops map[*front.Backend]context.CancelFunc
 	// leaving are the ends of backends that are gone; over, once there was a table, is closed when they have no time left.
-	leaving sync.WaitGroup
-	over    chan struct{}
+	leaving  sync.WaitGroup
+	over     chan struct{}
+	counting sync.Mutex
 	// restarts is how many restarts of children were counted, by backend.
 	restarts map[string]int
 }
 
 // newRestarts is how often the backend's children were started again since it was asked last.
 func (t *tables) newRestarts(b *front.Backend) int {
+	t.counting.Lock() // also while it is asked: an older count must not be noted after a newer one
+	defer t.counting.Unlock()
 	child := b.Status().Child
 	if child == nil {
 		return 0
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if t.restarts == nil {
 		t.restarts = map[string]int{}
 	}
@@ -122,8 +123,8 @@ func (g *gateway) use(ctx context.Context, t *table.Table) error {
 		return err
 	}
 	g.front.Use(next)
+	g.tables.refused.Store(nil) // before the next is in use: of that none was refused
 	g.tables.current.Store(next)
-	g.tables.refused.Store(nil)
 	g.telemetry.TableApplied()
 	g.logger.Info("routing table in use", "revision", t.Revision, "backends", len(t.Backends))
 	g.watch(ctx, next, before)
@@ -363,11 +364,18 @@ func (g *gateway) awaitChild(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick:
-			if child := b.Status().Child; child != nil && child.Restarts >= maxStarts-1 {
+			child := b.Status().Child
+			if b.Answered() {
+				return
+			}
+			if child != nil && child.Restarts >= maxStarts-1 {
 				g.giveUpChild(fmt.Sprintf("the server's process ended each time it was started, %d times, lastly with %s", child.Restarts+1, child.LastExit))
 				return
 			}
 		case <-deadline:
+			if b.Answered() { // by then, and before anybody looked
+				return
+			}
 			g.giveUpChild(fmt.Sprintf("the server did not answer MCP on its standard output within %s of its start", g.options.Stdio.StartDeadline))
 			return
 		}

@@ -130,13 +130,14 @@ type streak struct {
 	answered bool       // it answered once
 	failures int        // in a row since
 	slow     bool       // the last answer, or failure, took long
+	settling bool       // the failures are not told yet
 	err      *mcp.Error // the last failure
 	next     time.Time  // when to ask again; of one that answers, when it did: the one longest ago has its turn
 }
 
 // failed says that the address does not answer, and has not for long enough to say so.
 func (s *streak) failed() bool {
-	return s.failures >= newFailures || s.answered && s.failures >= oldFailures
+	return !s.settling && (s.failures >= newFailures || s.answered && s.failures >= oldFailures)
 }
 
 // known says that there is something to report.
@@ -148,7 +149,7 @@ func (s *streak) succeed(now time.Time, a answer) {
 
 func (s *streak) fail(now time.Time, a answer) {
 	s.failures++
-	s.slow = a.took >= slowFailure
+	s.slow, s.settling = a.took >= slowFailure, false
 	s.err, s.next = a.err, now.Add(backoff(s.failures))
 }
 
@@ -156,6 +157,7 @@ type podState struct {
 	streak
 
 	pod    Pod
+	since  time.Time   // when it came
 	asked  endpoint    // what it is asked for
 	tls    *tls.Config // how; of asked
 	full   time.Time   // when all lists were read
@@ -221,7 +223,7 @@ func (e *entry) observe(server Server) {
 	for _, pod := range server.Pods {
 		state := cmp.Or(e.pods[pod.UID], e.away[pod.UID])
 		if state == nil || state.pod != pod {
-			state = &podState{pod: pod}
+			state = &podState{pod: pod, since: time.Now()}
 		}
 		// A pod that answered is asked as before until the rollout is over: it serves the clients of the old generation.
 		if wanted := server.endpoint(); state.asked != wanted && (server.Settled || !state.answered) {
@@ -324,6 +326,9 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 	defer e.noteCurrent(now)
 	if a.err != nil {
 		p.fail(now, a)
+		if settled := p.since.Add(settles); e.result != nil && !p.answered && isUnreached(a.err) && now.Before(settled) {
+			p.settling, p.next = true, earlier(p.next, settled) // then it is told at once
+		}
 		return
 	}
 	p.succeed(now, a)
@@ -335,6 +340,9 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 		e.count(task.server.Generation, p)
 	}
 }
+
+// isUnreached says that there was no connection.
+func isUnreached(err *mcp.Error) bool { return err.Reason == mcp.ConnectionFailed || err.Reason == mcp.ConnectTimeout }
 
 // count takes the answer of a pod for a generation. What is told of the server is what was read last: a cheap check of
 // another pod does not bring back what that one said minutes ago.

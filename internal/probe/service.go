@@ -2,9 +2,10 @@ package probe
 
 import "time"
 
-// serviceSettles is how long after a pod of the generation began to answer it is told that the Service does not: the network of a node
-// learns of new pods, and of another port, a moment after they are ready.
-const serviceSettles = 5 * time.Second
+// settles is for how long after a pod of the generation began to answer it is not told that the Service does not, and after a pod came to a
+// server that answered that it takes no connection: the network of a node learns of new pods, and of another port, a moment after they are
+// ready.
+const settles = 5 * time.Second
 
 // serviceState is the history of the Service in a generation.
 type serviceState struct {
@@ -16,7 +17,7 @@ type serviceState struct {
 // fail notes a failure. The pods have answered since then; the zero time if they do not, and no wonder that the Service does not either.
 func (s *serviceState) fail(now, since time.Time, a answer) {
 	s.streak.fail(now, a)
-	settled := since.Add(serviceSettles)
+	settled := since.Add(settles)
 	switch {
 	case since.IsZero() || !s.failed():
 	case now.Before(settled):

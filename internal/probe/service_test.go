@@ -16,7 +16,7 @@ func TestServiceThatDoesNotAnswerIsReportedAndWithholdsTheGeneration(t *testing.
 		s := server("a", "pod-1")
 		s.Service = "a-svc:8080"
 		p.Observe(s)
-		p.pass(serviceSettles - time.Millisecond)
+		p.pass(settles - time.Millisecond)
 		if v := p.Verdict("uid-a"); v.ServiceFailure != nil || v.Generation != 0 || !v.Serving {
 			t.Errorf("while the network may not know the pod yet: %+v", v)
 		}
@@ -88,7 +88,7 @@ func TestServiceIsGivenTimeAnewWhenItsPodsWereAway(t *testing.T) {
 		}
 		p.answer("a-svc:8080", reply{err: errRefused})
 		p.Observe(s)
-		p.pass(serviceSettles - time.Millisecond)
+		p.pass(settles - time.Millisecond)
 		if v := p.Verdict(s.UID); v.ServiceFailure != nil {
 			t.Errorf("right after the pod came back: %+v", v)
 		}
@@ -113,9 +113,46 @@ func TestServersThatHangDoNotDelayWhatIsToldOfAService(t *testing.T) {
 		s := server("a", "pod-1")
 		s.Service = "a-svc:8080"
 		p.Observe(s)
-		p.pass(serviceSettles)
+		p.pass(settles)
 		if v := p.Verdict(s.UID); v.ServiceFailure != errRefused {
 			t.Errorf("verdict: %+v", v)
 		}
 	})
+}
+
+// TestPodThatTheNetworkLearnsLateIsNotReported: the last pod of before may be gone while the operator does not reach the new one yet.
+func TestPodThatTheNetworkLearnsLateIsNotReported(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		late time.Duration // that the new pod takes connections
+		told bool
+	}{
+		"a moment late":  {late: settles - 100*time.Millisecond},
+		"as good as not": {late: time.Hour, told: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := start(t, Options{})
+				s := server("a", "old")
+				p.Observe(s)
+				p.pass(time.Minute)
+				p.answer("new:8080", reply{err: errRefused})
+				s.Generation, s.Settled, s.Pods = 2, false, append(s.Pods, pod("new"))
+				p.Observe(s)
+				p.pass(time.Second)
+				s.Settled, s.Pods = true, s.Pods[1:]
+				p.Observe(s)
+				p.pass(tt.late - time.Second - time.Millisecond)
+				if v := p.Verdict(s.UID); v.Known != tt.told || (v.Failure == errRefused) != tt.told {
+					t.Errorf("before it does: %+v", v)
+				}
+				p.answer("new:8080", reply{})
+				p.pass(2 * time.Minute)
+				if v := p.Verdict(s.UID); !v.Known || !v.Serving || v.Failure != nil || v.Generation != 2 {
+					t.Errorf("after it does: %+v", v)
+				}
+			})
+		})
+	}
 }

@@ -92,6 +92,30 @@ func TestWhatWaitsForAChildThatDoesNotReadIsBounded(t *testing.T) {
 	})
 }
 
+func TestWhatIsTakenBackMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutbox()
+		large, err := o.put(t.Context(), sized(2*outboxBytes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		result := make(chan error, 1)
+		go func() {
+			_, err := o.put(ctx, sized(1))
+			result <- err
+		}()
+		synctest.Wait()
+		if !o.withdraw(large) {
+			t.Error("it was written")
+		}
+		if err := <-result; err != nil {
+			t.Errorf("nobody told the next: %v", err)
+		}
+	})
+}
+
 func TestSmallMessagesAreWrittenTogetherAndLargeOnesAlone(t *testing.T) {
 	o := newOutbox()
 	var want []int

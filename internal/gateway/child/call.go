@@ -37,6 +37,7 @@ func newCall(m *wire.Message) *call { return &call{message: m, q: newQueue()} }
 
 // begin registers a call under an id of ours and queues it for writing.
 func (p *process) begin(ctx context.Context, c *call, edits ...wire.Edit) (*outgoing, error) {
+	c.token = c.message.MetaField(progressToken) // before the process' reader, which may be told of any id, can find the call
 	p.mu.Lock()
 	if p.ended || p.stopping {
 		p.mu.Unlock()
@@ -53,7 +54,7 @@ func (p *process) begin(ctx context.Context, c *call, edits ...wire.Edit) (*outg
 	p.mu.Unlock()
 	id := idOf(c.id)
 	edits = append(edits, wire.SetID(id))
-	if c.token = c.message.MetaField(progressToken); c.token != nil {
+	if c.token != nil {
 		edits = append(edits, wire.SetMeta(progressToken, id))
 	}
 	item, err := p.out.put(ctx, c.message.With(edits...))
@@ -82,7 +83,7 @@ func (p *process) abandon(c *call, sent bool) bool {
 }
 
 // do sends a request and feeds the sink until the response, the end of ctx, or the end of the process. Whether the request was sent is
-// told by the error: errUnsent, or anything else.
+// told by the error: errUnsent, or anything else. An error of the sink's is never errUnsent, so that nothing is sent for who has left.
 func (p *process) do(ctx context.Context, c *call, s backend.Sink, edits ...wire.Edit) error {
 	defer c.q.close()
 	item, err := p.begin(ctx, c, edits...)
@@ -94,8 +95,10 @@ func (p *process) do(ctx context.Context, c *call, s backend.Sink, edits ...wire
 		if err == nil && m.Kind == wire.Response {
 			return c.respond(m, s)
 		}
+		isHeard := true
 		if err == nil {
 			err = s.Message(m)
+			isHeard = err == nil
 		}
 		if err == nil {
 			continue
@@ -104,7 +107,7 @@ func (p *process) do(ctx context.Context, c *call, s backend.Sink, edits ...wire
 		if p.abandon(c, sent) && c.message.Method != "initialize" {
 			p.cancel(c)
 		}
-		if !sent {
+		if !sent && isHeard {
 			return errors.Join(errUnsent, ended(ctx))
 		}
 		return err

@@ -1,10 +1,12 @@
 package child
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,11 +18,16 @@ import (
 type servers struct {
 	legacy      *legacyServer
 	modern      *modernServer
+	describing  sync.Mutex // held from the look at what they said until the description is in place
 	description atomic.Pointer[backend.Description]
+	// gone says that a process answered as one that no longer speaks its era. Backend.mu guards it.
+	gone bool
 }
 
 // describe puts together what the processes said last.
 func (s *servers) describe() {
+	s.describing.Lock()
+	defer s.describing.Unlock()
 	d := &backend.Description{Legacy: s.legacy != nil, Modern: s.modern != nil}
 	if s.modern != nil {
 		d.Discover = *s.modern.discovered.Load()
@@ -80,15 +87,7 @@ func (b *Backend) find() {
 	var pause backoff
 	for {
 		s, err := b.probe(b.ctx)
-		b.mu.Lock()
-		b.failure = err
-		if err == nil {
-			b.servers.Store(s)
-			b.finding = false
-		}
-		close(b.changed)
-		b.changed = make(chan struct{})
-		b.mu.Unlock()
+		err = b.settle(s, err)
 		if err == nil || b.ctx.Err() != nil {
 			return
 		}
@@ -101,14 +100,38 @@ func (b *Backend) find() {
 	}
 }
 
+// settle takes into use what an attempt found, or notes why it found nothing, which it returns.
+func (b *Backend) settle(s *servers, err error) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err == nil && s.gone { // before anybody used them
+		err = errRefused
+		b.giveUp(s)
+	}
+	b.failure = err
+	if err == nil {
+		b.servers.Store(s)
+		b.finding = false
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+	return err
+}
+
 // lost makes the next caller find out again. It is called by a keeper when its process no longer speaks its era.
 func (b *Backend) lost(s *servers) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	s.gone = true
 	if b.ctx.Err() != nil || !b.servers.CompareAndSwap(s, nil) {
 		return
 	}
 	b.options.Logger.Warn("child speaks other protocol versions than before")
+	b.giveUp(s)
+}
+
+// giveUp ends the processes of servers that are not in use any more, beside.
+func (b *Backend) giveUp(s *servers) {
 	b.tasks.Go(func() {
 		if s.legacy != nil {
 			s.legacy.keeper.stop(b.ctx)
@@ -182,7 +205,7 @@ type candidate struct {
 // try starts a process and begins the conversation with it.
 func (e *environment) try(ctx context.Context, era backend.Era, own owner, hello hello) *candidate {
 	c := &candidate{answered: make(chan struct{})}
-	ctx, c.cancel = context.WithTimeout(ctx, e.options.StartTimeout)
+	ctx, c.cancel = e.starting(ctx)
 	if c.process, c.err = e.start(era, own); c.err != nil {
 		c.cancel()
 		close(c.answered)
@@ -221,13 +244,14 @@ func (c *candidate) why() error {
 	return c.err
 }
 
-// end ends the process.
+// end ends the process. One that answered at the very last did not answer in time.
 func (c *candidate) end() {
 	if c == nil {
 		return
 	}
 	c.cancel()
 	<-c.answered
+	c.err = cmp.Or(c.err, errSilent)
 	if c.process != nil {
 		c.process.discard()
 	}

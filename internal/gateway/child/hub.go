@@ -65,6 +65,7 @@ type upstream struct {
 	acked   bool
 	done    bool // ready is closed
 	raw     []byte
+	err     error // why it ended, unless the subscription or the process had
 }
 
 func newHub(s *modernServer) *hub { return &hub{s: s, listeners: map[*listener]bool{}} }

@@ -29,14 +29,31 @@ func (b *backoff) next() time.Duration {
 // hello begins the conversation with a new process.
 type hello func(ctx context.Context, p *process) error
 
-// greet begins the conversation with a new process, and says of its end what it means for a start.
+// greet begins the conversation with a new process, and says of its end what it means for a start. The context is one of starting's: the
+// deadline of a caller's own says nothing of the process.
 func greet(ctx context.Context, p *process, hello hello) (err error) {
 	defer p.options.Panics.Catch(p.options.Name, &err)
 	err = hello(ctx, p)
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, errUnsent) { // it ended before it was asked, and is about to say how
+		select {
+		case <-p.exited:
+		case <-ctx.Done():
+		}
+		if over := ended(ctx); over != nil {
+			err = errors.Join(errUnsent, over)
+		} else {
+			err = p.death
+		}
+	}
+	if errors.Is(err, errSilent) {
 		err = errSilent
 	}
 	return err
+}
+
+// starting bounds the start of a process.
+func (e *environment) starting(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, e.options.StartTimeout, errSilent)
 }
 
 // keeper keeps one shared process running.
@@ -110,7 +127,7 @@ func (k *keeper) attempt(ctx context.Context) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, k.options.StartTimeout)
+	ctx, cancel := k.starting(ctx)
 	defer cancel()
 	if err := greet(ctx, p, k.hello); err != nil {
 		p.discard()

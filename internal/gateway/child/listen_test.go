@@ -183,6 +183,16 @@ func TestARefusalToListenIsPassedOn(t *testing.T) {
 	}
 }
 
+func TestAnAnswerToListeningThatIsNoMessageIsAFailureAndNoReasonToAskAgain(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, script{Modern: true, Listens: "malformed"}, nil)
+	s := r.subscribing(r.modern(), "1", toolsOnly)
+	wantClass(t, <-s.ended, "NotMCP", false)
+	if n := len(r.notes("listens")); n != 1 {
+		t.Errorf("the child was asked %d times", n)
+	}
+}
+
 func TestAListenerOfASessionThatLeavesIsNoFailure(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, script{Legacy: true}, nil)

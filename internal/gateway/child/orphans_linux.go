@@ -13,6 +13,7 @@ import (
 func reapOrphans() {
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
+	reapOnce() // of those that ended before, nobody tells any more
 	for range died {
 		reapOnce()
 	}

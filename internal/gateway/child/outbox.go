@@ -84,10 +84,19 @@ func (o *outbox) withdraw(item *outgoing) bool {
 		if other == item {
 			o.items = append(o.items[:i], o.items[i+1:]...)
 			o.bytes -= len(item.raw)
+			o.makeRoom()
 			break
 		}
 	}
 	return true
+}
+
+// makeRoom wakes who waits for room. The caller holds the lock.
+func (o *outbox) makeRoom() {
+	if o.waiting {
+		close(o.room)
+		o.room, o.waiting = make(chan struct{}), false
+	}
 }
 
 // close lets nothing in or out any more.
@@ -129,10 +138,7 @@ func (o *outbox) batch(buf []byte) []byte {
 	rest := copy(o.items, o.items[taken:])
 	clear(o.items[rest:])
 	o.items = o.items[:rest]
-	if o.waiting {
-		close(o.room)
-		o.room, o.waiting = make(chan struct{}), false
-	}
+	o.makeRoom()
 	return buf
 }
 

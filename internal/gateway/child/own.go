@@ -29,8 +29,12 @@ func (s *session) take(p *process, m *wire.Message) {
 		}
 		m = m.With(wire.SetParam("requestId", id))
 	}
-	if q := s.stream(p, m); q != nil {
-		q.push(m, ownPatience)
+	if q := s.stream(p, m); q != nil && !q.push(m, ownPatience) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if q.isStopped() && m.Method != methodLog {
+			s.mail(p, m) // the stream ended just before
+		}
 	}
 }
 
@@ -69,6 +73,14 @@ func (s *session) withdraw(id json.RawMessage) json.RawMessage {
 	return nil
 }
 
+// clear forgets what was said by a process that never got as far as to answer: the next one asks under the same ids.
+func (s *session) clear() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.asked)
+	s.mailed = nil
+}
+
 // stream is where a message goes. On a pipe nothing says which call it is about: it is taken to be about the newest one that is at
 // work, unless it is about lists or resources. What finds no reader waits for one, but for log messages.
 func (s *session) stream(p *process, m *wire.Message) *queue {
@@ -99,9 +111,25 @@ func (s *session) mail(p *process, m *wire.Message) {
 	case slices.ContainsFunc(s.mailed, same):
 	case len(s.mailed) < maxMailed && size <= queueBytes:
 		s.mailed = append(s.mailed, m)
-	case m.Kind == wire.Request:
+	case m.Kind == wire.Request && s.asked[string(m.ID)] != nil: // else the child has given it up
 		p.refuse(m.With(wire.SetID(s.asked[string(m.ID)])))
 		delete(s.asked, string(m.ID))
+	}
+}
+
+// keep mails what a stream that ends did not pass on, the message that it had taken before all others. The caller holds the lock.
+func (s *session) keep(taken *wire.Message, q *queue) {
+	left := q.stop()
+	if s.own == nil {
+		return
+	}
+	if taken != nil {
+		left = append([]*wire.Message{taken}, left...)
+	}
+	for _, m := range left {
+		if m.Method != methodLog {
+			s.mail(s.own, m)
+		}
 	}
 }
 

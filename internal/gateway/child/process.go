@@ -185,21 +185,31 @@ func (p *process) watch() {
 			return
 		case <-ticker.C:
 		}
-		p.mu.Lock()
-		owing, ping := time.Duration(0), false
-		if !p.owing.IsZero() && !p.busy.Load() {
-			owing = time.Since(p.owing)
-			ping = !p.pinged && owing > p.options.HangTimeout/2
-			p.pinged = p.pinged || ping
-		}
-		p.mu.Unlock()
-		switch {
-		case owing > p.options.HangTimeout:
-			p.kill(errHung)
+		switch ping, hangs := p.silent(); {
 		case ping:
 			p.ping()
+		case hangs:
+			p.kill(errHung)
 		}
 	}
+}
+
+// silent says whether the child has said nothing for so long that it is to be pinged, or that it hangs. None hangs that was not pinged
+// before: we may not have come to look, or to read, for as long. While we hand over what it said, its silence does not begin.
+func (p *process) silent() (ping, hangs bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.owing.IsZero() {
+		return false, false
+	}
+	if p.busy.Load() {
+		p.owing = time.Now()
+		return false, false
+	}
+	owing := time.Since(p.owing)
+	ping = !p.pinged && owing > p.options.HangTimeout/2
+	p.pinged = p.pinged || ping
+	return ping, owing > p.options.HangTimeout
 }
 
 // heard notes that the child said something.

@@ -106,6 +106,23 @@ func (q *queue) fail(err error) {
 	poke(q.room)
 }
 
+// stop ends the queue, and returns what was in it.
+func (q *queue) stop() []*wire.Message {
+	q.fail(errStopped)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	left := q.items
+	q.items, q.bytes = nil, 0
+	return left
+}
+
+// isStopped reports whether the queue ended in peace.
+func (q *queue) isStopped() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return errors.Is(q.err, errStopped)
+}
+
 // next waits for a message.
 func (q *queue) next(ctx context.Context) (*wire.Message, error) {
 	for {

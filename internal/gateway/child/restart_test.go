@@ -110,7 +110,7 @@ func TestACallIsNeverSentTwice(t *testing.T) {
 }
 
 func TestCallsWaitForAChildThatRestarts(t *testing.T) {
-	r := newRig(t, script{Legacy: true, Modern: true, Delay: 500 * time.Millisecond}, nil)
+	r := newRig(t, script{Legacy: true, Modern: true, Delay: 1500 * time.Millisecond}, nil)
 	for name, channel := range shared(r) {
 		t.Run(name, func(t *testing.T) {
 			_, _ = callTool(r.context(), channel, "1", "die", "")
@@ -218,7 +218,7 @@ func TestAChildThatHangsIsStartedAgain(t *testing.T) {
 	for _, how := range []string{"stop", "deaf"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
-			r := newRig(t, script{Legacy: true, Modern: true}, func(o *Options) { o.HangTimeout = 2400 * time.Millisecond })
+			r := newRig(t, script{Legacy: true, Modern: true}, func(o *Options) { o.HangTimeout = 5 * time.Second })
 			for name, channel := range shared(r) {
 				_, err := callTool(r.context(), channel, "1", how, "")
 				wantClass(t, err, "ChildSilent", true)

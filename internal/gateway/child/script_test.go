@@ -37,7 +37,7 @@ type script struct {
 	LaterModern int `json:"laterModern"`
 	// Echo answers every call with its params, at the least cost.
 	Echo bool `json:"echo"`
-	// Listens is "never" if subscriptions/listen is not known.
+	// Listens is "never" if subscriptions/listen is not known, and "malformed" if its answer is no message.
 	Listens string `json:"listens"`
 }
 
@@ -75,7 +75,6 @@ type actor struct {
 	answers   map[string]chan json.RawMessage
 	caps      string
 	asked     int
-	signals   []string
 	listen    []listening
 	methods   []string
 }
@@ -107,9 +106,6 @@ func (a *actor) run() {
 	go func() {
 		for s := range seen {
 			a.note("signals", s.String())
-			a.mu.Lock()
-			a.signals = append(a.signals, s.String())
-			a.mu.Unlock()
 			if s == syscall.SIGTERM {
 				exit(0)
 			}
@@ -215,6 +211,10 @@ func (a *actor) subscribe(m message) {
 		return
 	}
 	a.note("listens", string(field(m.Params, "notifications")))
+	if a.Listens == "malformed" {
+		a.raw([]byte(`{"jsonrpc":"2.0","id":` + string(m.ID) + `,"result":{"a":1,"a":2}}` + "\n"))
+		return
+	}
 	a.notify("notifications/subscriptions/acknowledged", object{
 		"_meta": object{"io.modelcontextprotocol/subscriptionId": m.ID}, "notifications": field(m.Params, "notifications"),
 	})

@@ -117,7 +117,7 @@ func (s *session) subscription(ctx context.Context, c *backend.Call, sink backen
 		if !legacy.unsubscribe(s, uri) {
 			return respond(sink, wire.NewResult(c.Message.ID, nil))
 		}
-		return s.b.call(ctx, s.process, c, sink, nil)
+		return s.b.call(ctx, legacy.keeper.get, c, sink, nil)
 	}
 	switch err := legacy.subscribe(s, uri); {
 	case errors.Is(err, errCrowded):
@@ -125,7 +125,7 @@ func (s *session) subscription(ctx context.Context, c *backend.Call, sink backen
 	case err != nil:
 		return err
 	}
-	return s.b.call(ctx, s.process, c, sink, nil)
+	return s.b.call(ctx, legacy.keeper.get, c, sink, nil)
 }
 
 // Send sends a notification, or the answer to a request of the child's. What is said to a process that others share, or is
@@ -169,14 +169,17 @@ func (s *session) Listen(ctx context.Context, _ *backend.Call, sink backend.Sink
 	s.streams = append(s.streams, q)
 	s.mu.Unlock()
 	s.collect(q)
+	var taken *wire.Message
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.streams = slices.DeleteFunc(s.streams, func(other *queue) bool { return other == q })
+		s.keep(taken, q)
 	}()
 	for {
 		m, err := q.next(ctx)
 		if ctx.Err() != nil || errors.Is(err, errStopped) {
+			taken = m
 			return nil
 		}
 		if err == nil {
@@ -227,11 +230,22 @@ func (s *session) usable() bool {
 	return !s.ended && (s.own == nil || !s.own.over())
 }
 
-// idleSince is zero while the session is in use.
+// retire lets nobody use the session any more, unless it was used since it was looked at. It reports whether it did.
+func (s *session) retire(idleSince time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended || s.users > 0 || !s.used.Equal(idleSince) {
+		return false
+	}
+	s.ended = true
+	return true
+}
+
+// idleSince is zero while the session is in use, and once it has ended.
 func (s *session) idleSince() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.users > 0 {
+	if s.users > 0 || s.ended {
 		return time.Time{}
 	}
 	return s.used

@@ -67,7 +67,7 @@ func (t *sessions) reserve(ctx context.Context, must bool) bool {
 			t.mu.Unlock()
 			return true
 		}
-		oldest := t.longestIdle(func(s *session) bool { return s.own != nil && time.Since(s.idleSince()) >= least })
+		oldest := t.retire(func(s *session, idle time.Duration) bool { return s.own != nil && idle >= least })
 		t.mu.Unlock()
 		if oldest == nil {
 			return false
@@ -79,16 +79,20 @@ func (t *sessions) reserve(ctx context.Context, must bool) bool {
 // absence is how long a client that holds no stream open must be silent to pass for gone.
 const absence = time.Minute
 
-// longestIdle is the session unused for longest, of those that fit and are not in use. The caller holds the lock.
-func (t *sessions) longestIdle(fits func(*session) bool) *session {
-	var oldest *session
-	var since time.Time
-	for _, s := range t.byID {
-		if idle := s.idleSince(); !idle.IsZero() && fits(s) && (oldest == nil || idle.Before(since)) {
-			oldest, since = s, idle
+// retire takes out of use the session unused for longest, of those that fit and are not in use. The caller holds the lock.
+func (t *sessions) retire(fits func(s *session, idle time.Duration) bool) *session {
+	for {
+		var oldest *session
+		var since time.Time
+		for _, s := range t.byID {
+			if idle := s.idleSince(); !idle.IsZero() && fits(s, time.Since(idle)) && (oldest == nil || idle.Before(since)) {
+				oldest, since = s, idle
+			}
+		}
+		if oldest == nil || oldest.retire(since) {
+			return oldest
 		}
 	}
-	return oldest
 }
 
 // canBeAsked reports whether the client declared something that a server may ask of it.
@@ -104,12 +108,15 @@ func canBeAsked(capabilities json.RawMessage) bool {
 // openShared opens a session at the shared process, once that runs.
 func (t *sessions) openShared(ctx context.Context) (*session, error) {
 	s := t.b.newSession()
-	if _, err := s.process(ctx, time.Now().Add(t.b.options.HoldTimeout)); err != nil {
+	found, err := t.b.found(ctx)
+	if err != nil {
 		return nil, err
 	}
-	found := t.b.servers.Load()
-	if found == nil || found.legacy == nil {
+	if found.legacy == nil {
 		return nil, backend.ErrEra
+	}
+	if _, err := found.legacy.keeper.get(ctx, time.Now().Add(t.b.options.HoldTimeout)); err != nil {
+		return nil, err
 	}
 	s.version = versionOf(*found.legacy.initialized.Load())
 	t.add(s)
@@ -118,7 +125,7 @@ func (t *sessions) openShared(ctx context.Context) (*session, error) {
 
 // begin starts a session's own process. One that ends before it answers is tried again for HoldTimeout.
 func (t *sessions) begin(ctx context.Context, s *session, c backend.Client) error {
-	ctx, cancel := context.WithTimeout(ctx, t.b.options.StartTimeout)
+	ctx, cancel := t.b.starting(ctx)
 	defer cancel()
 	hold := time.Now().Add(t.b.options.HoldTimeout)
 	hello := func(ctx context.Context, p *process) error {
@@ -136,6 +143,7 @@ func (t *sessions) begin(ctx context.Context, s *session, c backend.Client) erro
 				return nil
 			}
 			p.discard()
+			s.clear()
 		}
 		var died *diedError
 		wait := pause.next()
@@ -167,10 +175,13 @@ func (t *sessions) add(s *session) {
 	t.mu.Lock()
 	var oldest *session
 	if len(t.byID) >= t.b.options.MaxSessions {
-		oldest = t.longestIdle(func(*session) bool { return true })
+		oldest = t.retire(func(*session, time.Duration) bool { return true })
 	}
 	t.byID[s.id] = s
 	t.mu.Unlock()
+	if t.b.ctx.Err() != nil {
+		t.end(s) // the end of all may have been before there was an entry
+	}
 	if oldest != nil {
 		t.end(oldest)
 		go t.close(t.b.ctx, oldest)
@@ -233,6 +244,9 @@ func (t *sessions) pooled(ctx context.Context, subject string) (*session, error)
 		t.close(ctx, s)
 		return other, nil
 	}
+	if !s.usable() {
+		t.end(s) // it may have ended before the subject had it
+	}
 	return s, nil
 }
 
@@ -259,16 +273,18 @@ func (t *sessions) tellShared(m *wire.Message) {
 // expire ends sessions that are idle for too long.
 func (t *sessions) expire() {
 	for backend.Pause(t.b.ctx, max(t.b.options.IdleTimeout/20, time.Millisecond)) {
-		var idle []*session
+		idle := map[*session]time.Time{}
 		t.mu.Lock()
 		for _, s := range t.byID {
 			if since := s.idleSince(); !since.IsZero() && time.Since(since) > t.b.options.IdleTimeout {
-				idle = append(idle, s)
+				idle[s] = since
 			}
 		}
 		t.mu.Unlock()
-		for _, s := range idle {
-			t.close(t.b.ctx, s)
+		for s, since := range idle {
+			if s.retire(since) { // the end of the one before takes its time
+				t.close(t.b.ctx, s)
+			}
 		}
 	}
 }

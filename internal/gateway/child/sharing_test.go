@@ -1,13 +1,11 @@
 package child
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -116,7 +114,7 @@ func TestASessionIsKnownUntilItEnds(t *testing.T) {
 
 func TestIdleSessionsEndAndUsedOnesDoNot(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, script{Legacy: true}, func(o *Options) { o.IdleTimeout = 300 * time.Millisecond })
+	r := newRig(t, script{Legacy: true}, func(o *Options) { o.IdleTimeout = testPatience })
 	_, idle, err := r.Open(r.context(), backend.Client{Capabilities: json.RawMessage(`{"roots":{}}`)})
 	if err != nil {
 		t.Fatal(err)
@@ -125,9 +123,13 @@ func TestIdleSessionsEndAndUsedOnesDoNot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(r.context())
-	defer cancel()
-	go func() { _ = used.Listen(ctx, nil, newRecorder()) }()
+	r.hold(used)
+	for _, id := range []string{idle.Session, handle.Session} {
+		s := r.sessions.find(id)
+		s.mu.Lock()
+		s.used = s.used.Add(-2 * r.options.IdleTimeout)
+		s.mu.Unlock()
+	}
 	eventually(t, "the idle one ends, and its process", func() bool {
 		_, err := r.Resume(idle)
 		return errors.Is(err, backend.ErrSession) && r.Status().Running == 2

@@ -39,7 +39,7 @@ func TestAChildIsEndedGentlyFirst(t *testing.T) {
 		within time.Duration
 	}{
 		"by its stdin":                            {"echo", time.Minute, time.Minute, "stdin closed", 5 * time.Second},
-		"by SIGTERM if it does not read":          {"deaf", 300 * time.Millisecond, time.Minute, "terminated", 5 * time.Second},
+		"by SIGTERM if it does not read":          {"deaf", 10 * time.Second, time.Minute, "terminated", 9 * time.Second},
 		"by SIGKILL if that does not help":        {"stop", 300 * time.Millisecond, time.Minute, "", 5 * time.Second},
 		"by SIGKILL if there is no time for more": {"deaf", time.Hour, 300 * time.Millisecond, "", 5 * time.Second},
 	} {
@@ -102,7 +102,7 @@ func TestAGrandchildThatHoldsThePipesDelaysARestartByNoMoreThanAMoment(t *testin
 	if got := r.call(channel, "echo", `{"text":"hello"}`); got != "hello" {
 		t.Errorf("got %q", got)
 	}
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > testPatience/2 {
 		t.Errorf("it took %s", took)
 	}
 }

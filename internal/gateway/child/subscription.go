@@ -35,10 +35,16 @@ func (h *hub) join(ctx context.Context, l *listener) (refusal io.Reader, err err
 func (h *hub) ask(p *process, l *listener) (own *upstream, wait <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if p.over() { // and another one may have taken its place since it was looked up
+		return nil, closed
+	}
 	if h.leaving != nil && !done(h.leaving) {
 		return nil, h.leaving
 	}
 	if h.sub == nil || h.sub.p != p {
+		if h.sub != nil {
+			h.sub.cancel()
+		}
 		h.sub = h.subscription(p)
 	}
 	sub := h.sub
@@ -83,6 +89,9 @@ func (sub *subscription) pending(want *filter) *upstream {
 func (h *hub) admit(p *process, l *listener, own *upstream) (joined bool, refusal io.Reader, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if own != nil && own.err != nil && !own.acked { // it would be answered in the same way again
+		return false, nil, own.err
+	}
 	if own != nil && own.raw != nil && !own.acked {
 		m, err := wire.Parse(own.raw, p.options.limits())
 		if err != nil || m.Error != nil {
@@ -93,12 +102,12 @@ func (h *hub) admit(p *process, l *listener, own *upstream) (joined bool, refusa
 		}
 	}
 	switch {
+	case h.s.b.ctx.Err() != nil: // before all else: the end of all listeners may have been
+		return false, nil, errStopped
 	case h.sub != nil && h.sub.p == p && h.sub.acked:
 		h.listeners[l] = true
 		l.acknowledge(&h.sub.granted)
 		return true, nil, nil
-	case h.s.b.ctx.Err() != nil:
-		return false, nil, errStopped
 	}
 	return false, nil, nil
 }
@@ -135,6 +144,8 @@ func (h *hub) follow(sub *subscription, u *upstream) {
 	delete(sub.open, u.c.id)
 	if err == nil {
 		u.raw = got.raw
+	} else if sub.ctx.Err() == nil && !sub.p.over() {
+		u.err = err
 	}
 	if !u.done {
 		u.done = true
@@ -145,8 +156,8 @@ func (h *hub) follow(sub *subscription, u *upstream) {
 	case sub.leaving && len(sub.open) == 0:
 		sub.cancel()
 		close(sub.over)
-	case h.sub == sub && err == nil && u.acked && !u.granted.empty():
-		h.hangUp() // the server ends it in peace, and so do we
+	case h.sub == sub && (err == nil || u.err != nil) && u.acked && !u.granted.empty():
+		h.hangUp() // the server has ended it, and so do we: in peace
 	}
 }
 

@@ -3,6 +3,7 @@ package toolset
 import (
 	"context"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ type database struct {
 	plan    *plan     // what the last check that succeeded found; nil if the last one failed
 	err     error     // of the last check
 	running chan struct{}
+	// forgotten says that what the check that runs will find is to be looked at again: it may have looked before.
+	forgotten bool
 }
 
 // plan is what the server says of the statement.
@@ -110,7 +113,7 @@ func (d *database) start(ctx context.Context) {
 		return
 	}
 	running := make(chan struct{})
-	d.running = running
+	d.running, d.forgotten = running, false
 	go func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), checkTime)
 		defer cancel()
@@ -128,6 +131,9 @@ func (d *database) start(ctx context.Context) {
 			d.log.Warn("the statement is not offered", "error", err)
 		}
 		d.plan, d.err, d.checked, d.running = found, err, time.Now(), nil
+		if d.forgotten {
+			d.checked = time.Time{}
+		}
 		close(running)
 	}()
 }
@@ -144,7 +150,7 @@ func (*database) renewed() <-chan struct{} { return nil }
 func (d *database) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.checked = time.Time{}
+	d.checked, d.forgotten = time.Time{}, true
 }
 
 func (d *database) close(ctx context.Context) {
@@ -189,7 +195,7 @@ func (d *database) call(ctx context.Context, t *tool, args arguments) (*result, 
 func (d *database) refused(ctx context.Context, err error) (*result, error) {
 	state, ok := sqlState(err)
 	switch {
-	case ctx.Err() != nil || state == queryCanceled:
+	case ctx.Err() != nil, state == queryCanceled, errors.Is(err, os.ErrDeadlineExceeded): // a write's deadline is ctx's, and may be first
 		return nil, d.failure(classTimeout, true, "", errors.Join(context.Cause(ctx), err))
 	case errors.Is(err, errRowTooLarge):
 		return failed("%v", err), nil

@@ -194,17 +194,20 @@ func TestAFailureOfTheWayHasItsClass(t *testing.T) {
 	t.Cleanup(cut.Close)
 	secure := httptest.NewTLSServer(http.HandlerFunc(echo))
 	t.Cleanup(secure.Close)
-	gone := httptest.NewServer(nil)
-	gone.Close()
+	const gone = "http://127.0.0.1:1" // of a server that was closed another may have the port
 	for url, want := range map[string]struct {
 		class string
 		sent  bool
 	}{
-		slow.URL: {classTimeout, true}, cut.URL: {classServerError, true}, secure.URL: {classTLS, false}, gone.URL: {classConnect, false},
+		slow.URL: {classTimeout, true}, cut.URL: {classServerError, true}, secure.URL: {classTLS, false}, gone: {classConnect, false},
 		"http://does-not-exist.invalid": {classDNS, false},
 	} {
+		seconds := 20 // for what is not to be timed out, on the slowest machine
+		if want.class == classTimeout {
+			seconds = 1
+		}
 		b := open(t, table.Backend{
-			URL: url, TimeoutSeconds: 1,
+			URL: url, TimeoutSeconds: seconds,
 			Toolset: &table.Toolset{HTTP: []table.HTTPTool{{
 				Method: "POST", Query: []table.Param{{Name: "q"}}, Definition: json.RawMessage(`{"name":"do","inputSchema":{"type":"object"}}`),
 			}}},

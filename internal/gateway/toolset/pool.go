@@ -61,6 +61,7 @@ type pool struct {
 	tls    func() (*tls.Config, error)
 	dial   dialFunc
 	slots  chan struct{} // one element for each lease
+	over   chan struct{} // closed with the pool
 
 	mu     sync.Mutex
 	closed bool
@@ -72,13 +73,18 @@ func newPool(b *Backend, config *table.PostgresTool, o Options) *pool {
 	if config.TLS == table.TLSDisable {
 		guard.Allow = func(a netip.Addr) bool { return mcp.AllowCluster(a) && !mcp.AllowPublic(a) }
 	}
-	return &pool{Backend: b, config: config, tls: o.TLS, dial: newDial(guard, o.Dial), slots: make(chan struct{}, maxConnections)}
+	return &pool{Backend: b, config: config, tls: o.TLS, dial: newDial(guard, o.Dial), slots: make(chan struct{}, maxConnections), over: make(chan struct{})}
 }
+
+// errClosed ends the wait for a connection of a backend that is given up.
+var errClosed = errors.New("the backend is closed")
 
 // get hands out a connection; reused says that it may have died meanwhile. The error is a *backend.Error: nothing was sent.
 func (p *pool) get(ctx context.Context, fresh bool) (l *lease, reused bool, err error) {
 	select {
 	case p.slots <- struct{}{}:
+	case <-p.over: // which has taken the slots, or will
+		return nil, false, p.failure(classConnect, false, "", errClosed)
 	case <-ctx.Done():
 		return nil, false, p.failure(classTimeout, false, "all its connections are in use", context.Cause(ctx))
 	}
@@ -184,7 +190,12 @@ func (p *pool) hangUp(ctx context.Context, c *connection) {
 // close closes the idle connections, and waits as long as ctx lives for those in use to come back.
 func (p *pool) close(ctx context.Context) {
 	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return // or it would wait for the slots that the first one keeps
+	}
 	p.closed = true
+	close(p.over)
 	for _, c := range p.idle {
 		c.expiry.Stop()
 		p.hangUp(ctx, c)
@@ -301,6 +312,7 @@ func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
 	_, isTLS := errors.AsType[*tls.CertificateVerificationError](err)
 	_, isNoTLS := errors.AsType[tls.RecordHeaderError](err)
 	_, isDial := errors.AsType[*dialError](err)
+	isOver := ctx.Err() != nil // looked at once: it may end meanwhile
 	switch {
 	case errors.Is(err, errPassword):
 		failure := p.failure(classCredential, false, errPassword.Error(), err)
@@ -316,9 +328,9 @@ func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
 		return p.failure(classServerError, false, answerErrorOf(err).Error(), err)
 	case errors.Is(err, errNotPostgres), isNoTLS: // it agreed to TLS, and sent something else
 		return p.failure(classNotPostgres, false, errNotPostgres.Error(), err)
-	case pgconn.Timeout(err) && !isDial && ctx.Err() == nil:
+	case pgconn.Timeout(err) && !isDial && !isOver:
 		return p.failure(classTimeout, false, "the database did not answer in time", err)
-	case isTLS, strings.Contains(err.Error(), "tls error"), strings.Contains(err.Error(), "refused TLS"):
+	case isTLS, !isOver && strings.Contains(err.Error(), "tls error"), strings.Contains(err.Error(), "refused TLS"):
 		return p.failure(classTLS, false, "the database does not prove by TLS who it is", err)
 	}
 	failure := p.unreachable(ctx, err)

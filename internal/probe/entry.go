@@ -342,7 +342,9 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 }
 
 // isUnreached says that there was no connection.
-func isUnreached(err *mcp.Error) bool { return err.Reason == mcp.ConnectionFailed || err.Reason == mcp.ConnectTimeout }
+func isUnreached(err *mcp.Error) bool {
+	return err.Reason == mcp.ConnectionFailed || err.Reason == mcp.ConnectTimeout
+}
 
 // count takes the answer of a pod for a generation. What is told of the server is what was read last: a cheap check of
 // another pod does not bring back what that one said minutes ago.

@@ -215,6 +215,9 @@ func (p *prober) callStream(ctx context.Context, x exchange) (reply, error) {
 	if panicked != nil {
 		panic(panicked)
 	}
+	if !stop() && err == nil {
+		err = ctx.Err() // the stream was given up when its answer had just come, and there is no next one
+	}
 	switch {
 	case postErr != nil:
 		return reply{}, postErr

@@ -131,6 +131,9 @@ func (v *Value[T]) Get() (T, error) {
 		return s.value, s.err
 	}
 	defer v.reading.Unlock()
+	if s = v.state.Load(); time.Now().Before(s.due) { // another one read between the look and the lock
+		return s.value, s.err
+	}
 	next := v.next(s)
 	v.state.Store(next)
 	if next.err != nil && (s.err == nil || s.err.Error() != next.err.Error()) {
@@ -153,6 +156,13 @@ func (v *Value[T]) next(s *state[T]) *state[T] {
 		return next
 	}
 	value, err := v.parse(files)
+	if err != nil {
+		// They may have been replaced between one file and the next: then they are others already.
+		if again, failed := v.read(); failed == nil && !maps.EqualFunc(again, files, bytes.Equal) {
+			next.files = again
+			value, err = v.parse(again)
+		}
+	}
 	if err != nil {
 		next.err = err
 		return next

@@ -123,6 +123,31 @@ func TestAContentThatIsRefusedLeavesTheLastGoodOneAndIsToldOnce(t *testing.T) {
 	})
 }
 
+func TestFilesThatAreReplacedWhileTheyAreReadAreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var told []error
+		reads := []Files{
+			{"crt": []byte("1"), "key": []byte("1")},
+			{"crt": []byte("1"), "key": []byte("2")}, // the kubelet swaps them just now
+			{"crt": []byte("2"), "key": []byte("2")},
+		}
+		v := New(func() (Files, error) {
+			files := reads[0]
+			reads = reads[min(1, len(reads)-1):]
+			return files, nil
+		}, func(files Files) (string, error) {
+			if string(files["crt"]) != string(files["key"]) {
+				return "", errors.New("they are no pair")
+			}
+			return string(files["crt"]), nil
+		}, func(err error) { told = append(told, err) })
+		pass()
+		if got := get(t, v); got != "2 <nil>" || len(told) != 0 {
+			t.Errorf("got %s, told %v", got, told)
+		}
+	})
+}
+
 func TestAFileMayComeLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "token")

@@ -219,6 +219,13 @@ func (c *call) refused(ctx context.Context, response *http.Response) error {
 // isLost asks with a ping whether the server knows the session. There are servers that answer 400 to a request in a session they
 // do not know, and it may mean anything else.
 func (b *Backend) isLost(ctx context.Context, to *target) bool {
+	lost, _ := b.pinged(ctx, to)
+	return lost
+}
+
+// pinged says whether a session is lost, and whether the server told: it may not have been reached, or be in trouble, or the caller
+// may have left before.
+func (b *Backend) pinged(ctx context.Context, to *target) (lost, told bool) {
 	ctx, cancel := context.WithTimeout(ctx, b.limits.Notice)
 	defer cancel()
 	x := b.begin(ctx)
@@ -226,7 +233,14 @@ func (b *Backend) isLost(ctx context.Context, to *target) bool {
 	ping := wire.NewRequest(json.RawMessage(`"gateway-ping"`), "ping", nil)
 	c := &call{exchange: x, to: to, sink: &collector{limit: maxOwnAnswer}, names: namesOf(ping), probing: true}
 	failure, ok := errors.AsType[*backend.Error](c.run(ctx, b.post(to, ping.Raw, nil)))
-	return ok && (failure.Status == http.StatusBadRequest || failure.Status == http.StatusNotFound)
+	if !ok {
+		return false, true
+	}
+	switch failure.Class {
+	case classDNS, classConnect, classDenied, classTLS, classTimeout, classServerError:
+		return false, false
+	}
+	return failure.Status == http.StatusBadRequest || failure.Status == http.StatusNotFound, true
 }
 
 // errorOf reads the JSON-RPC error that came with a status; nil if there is none.

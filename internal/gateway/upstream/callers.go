@@ -45,8 +45,10 @@ func (b *Backend) Shared(ctx context.Context, subject string) (backend.Channel, 
 		b.makeRoom(ctx)
 		b.shared[subject] = s
 		b.reapLater()
-		beside := context.WithoutCancel(ctx)
-		b.tasks.Go(func() { s.open(beside) })
+		beside, opened := context.WithoutCancel(ctx), s.use() // until it is open, it cannot be ended
+		b.tasks.Go(func() { s.open(beside, opened) })
+	} else if s != nil {
+		s.touch() // it is not idle any more for whoever looks next
 	}
 	b.mu.Unlock()
 	if s == nil {
@@ -64,8 +66,9 @@ func (b *Backend) Shared(ctx context.Context, subject string) (backend.Channel, 
 }
 
 // open opens the session for all who wait for it. A failure is theirs alone: who comes next tries again.
-func (s *shared) open(ctx context.Context) {
+func (s *shared) open(ctx context.Context, opened func()) {
 	defer close(s.ready)
+	defer opened()
 	defer func() {
 		if s.err != nil {
 			s.drop()
@@ -173,6 +176,9 @@ func (s *shared) use() func() {
 	}
 }
 
+// touch makes now the last use.
+func (s *shared) touch() { s.use()() }
+
 // errHungUp ends those who listen when the server ended the stream.
 var errHungUp = errors.New("the backend ended the stream")
 
@@ -209,19 +215,26 @@ func (s *shared) joinFeed(ctx context.Context, channel *session) *feed {
 	f := &feed{cancel: cancel, users: 1}
 	s.feed = f
 	s.mu.Unlock() // background takes the backend's lock, under which others take the session's
-	s.background(func() {
+	if !s.background(func() {
 		err := s.listen(ctx, channel, &feedSink{feed: f, channel: channel, ctx: ctx})
 		if err == nil {
 			err = errHungUp
 		}
-		s.mu.Lock()
-		if s.feed == f {
-			s.feed = nil
-		}
-		s.mu.Unlock()
-		f.hub.end(err)
-	})
+		s.endFeed(f, err)
+	}) {
+		s.endFeed(f, s.failure(classConnect, false, errClosed))
+	}
 	return f
+}
+
+// endFeed ends a feed for all who listen. Who comes next starts another one.
+func (s *shared) endFeed(f *feed, err error) {
+	s.mu.Lock()
+	if s.feed == f {
+		s.feed = nil
+	}
+	s.mu.Unlock()
+	f.hub.end(err)
 }
 
 // listen listens at the server.
@@ -321,7 +334,7 @@ func (b *Backend) reap() {
 	}
 	b.mu.Unlock()
 	for _, p := range idle {
-		p.end(errReplaced)
+		p.endIdle(before)
 	}
 }
 

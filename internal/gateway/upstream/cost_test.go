@@ -5,7 +5,6 @@ import (
 	"encoding/pem"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -87,12 +86,11 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	const calls = 100
 	for way, stream := range map[string]bool{"objects": false, "streams": true} {
 		t.Run(way, func(t *testing.T) {
-			type gates struct{ answer, end chan struct{} }
+			type gates struct{ arrived, answer, end chan struct{} }
 			var now atomic.Pointer[gates]
-			arrived := make(chan struct{}, calls)
-			s := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				g := now.Load()
-				arrived <- struct{}{}
+				g.arrived <- struct{}{}
 				<-g.answer
 				if !stream {
 					asJSON(result1)(w, r)
@@ -101,38 +99,34 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 				asStream(event(result1))(w, r)
 				_ = http.NewResponseController(w).Flush()
 				<-g.end
-			}))
-			var dials atomic.Int64
-			b := open(t, s.URL, func(_ *table.Backend, o *Options) {
-				o.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
-					dials.Add(1)
-					return (&net.Dialer{}).DialContext(ctx, network, address)
+			})
+			inBubble(t, server, func(t *testing.T, b *Backend, l *inMemory) {
+				t.Helper()
+				for range 2 {
+					g := &gates{make(chan struct{}, calls), make(chan struct{}), make(chan struct{})}
+					now.Store(g)
+					var wg sync.WaitGroup
+					for range calls {
+						wg.Go(func() {
+							ctx, leave := context.WithCancel(testContext(t))
+							defer leave()
+							if err := b.modern().Call(ctx, toolCall(`1`, "echo", "", backend.Modern), ignored{}); err != nil {
+								t.Error(err)
+							}
+						})
+					}
+					for range calls {
+						<-g.arrived
+					}
+					close(g.answer)
+					wg.Wait()
+					close(g.end)
+					b.tasks.Wait()
+				}
+				if n := l.dials.Load(); n > calls+calls/10 {
+					t.Errorf("%d calls at once, twice, dialled %d times", calls, n)
 				}
 			})
-			for range 2 {
-				g := &gates{make(chan struct{}), make(chan struct{})}
-				now.Store(g)
-				var wg sync.WaitGroup
-				for range calls {
-					wg.Go(func() {
-						ctx, leave := context.WithCancel(testContext(t))
-						defer leave()
-						if err := b.modern().Call(ctx, toolCall(`1`, "echo", "", backend.Modern), ignored{}); err != nil {
-							t.Error(err)
-						}
-					})
-				}
-				for range calls {
-					<-arrived
-				}
-				close(g.answer)
-				wg.Wait()
-				close(g.end)
-				b.tasks.Wait()
-			}
-			if n := dials.Load(); n > calls+calls/10 {
-				t.Errorf("%d calls at once, twice, dialled %d times", calls, n)
-			}
 		})
 	}
 }

@@ -35,6 +35,9 @@ type discovery struct {
 	err     error         // of the last attempt, if it failed
 	next    time.Time     // no attempt before that
 	pause   time.Duration
+	// forgotten is how often Forget was called, and asOf how often when the last attempt began that has ended: what began before
+	// tells nothing of what is there since.
+	forgotten, asOf int
 }
 
 // description is what a server speaks.
@@ -57,35 +60,41 @@ func (b *Backend) Describe(ctx context.Context) (*backend.Description, error) {
 func (b *Backend) describe(ctx context.Context) (*description, error) {
 	d := &b.discovery
 	d.mu.Lock()
-	waiting := time.Now().Before(d.next)
-	switch {
-	case d.known != nil && (!d.doubted || waiting):
-		defer d.mu.Unlock()
-		return d.known, nil
-	case d.running == nil && d.err != nil && waiting:
-		defer d.mu.Unlock()
-		return nil, d.err
-	case d.running == nil:
-		running := make(chan struct{})
-		d.running = running
-		go b.findOut(context.WithoutCancel(ctx), running)
+	defer d.mu.Unlock()
+	for asked := d.forgotten; ; {
+		waiting := time.Now().Before(d.next)
+		switch {
+		case d.known != nil && (!d.doubted || waiting):
+			return d.known, nil
+		case d.running == nil && d.err != nil && waiting:
+			return nil, d.err
+		case d.running == nil:
+			d.running = make(chan struct{})
+			go b.findOut(context.WithoutCancel(ctx), d.running, d.forgotten)
+		}
+		if err := d.wait(ctx, d.running); err != nil {
+			return nil, b.failure(classTimeout, false, err)
+		}
+		switch {
+		case d.asOf < asked: // it began before the Forget that this caller came after
+		case d.known != nil:
+			return d.known, nil
+		case d.err != nil:
+			return nil, d.err
+		}
 	}
-	running := d.running
+}
+
+// wait waits, without the lock that the caller holds, for an attempt to end. The error is the cause of the context's end.
+func (d *discovery) wait(ctx context.Context, running chan struct{}) error {
 	d.mu.Unlock()
+	defer d.mu.Lock()
 	select {
 	case <-running:
+		return nil
 	case <-ctx.Done():
-		return nil, b.failure(classTimeout, false, context.Cause(ctx))
+		return context.Cause(ctx)
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.known == nil {
-		if d.err == nil { // Forget came between
-			return nil, b.failure(classTimeout, false, errors.New("what the server speaks is being asked anew"))
-		}
-		return nil, d.err
-	}
-	return d.known, nil
 }
 
 // isUnreached says whether an error is that of a server that was not reached at all.
@@ -99,6 +108,7 @@ func (b *Backend) Forget() {
 	b.discovery.mu.Lock()
 	defer b.discovery.mu.Unlock()
 	b.discovery.doubted, b.discovery.err, b.discovery.next, b.discovery.pause = true, nil, time.Time{}, 0
+	b.discovery.forgotten++
 }
 
 // doubt notes an answer that does not fit the description.
@@ -116,8 +126,8 @@ func (b *Backend) doubt(err error) {
 	}
 }
 
-// findOut asks the server beside those who wait for it.
-func (b *Backend) findOut(ctx context.Context, running chan struct{}) {
+// findOut asks the server beside those who wait for it. Forgotten is how often Forget was called before.
+func (b *Backend) findOut(ctx context.Context, running chan struct{}, forgotten int) {
 	ctx, cancel := context.WithTimeout(ctx, b.limits.Describe)
 	defer cancel()
 	known, err := b.find(ctx)
@@ -129,13 +139,19 @@ func (b *Backend) findOut(ctx context.Context, running chan struct{}) {
 	if !unreached {
 		d.known = known
 	}
-	d.running, d.err, d.doubted = nil, err, unreached
-	if err != nil {
+	d.running, d.err, d.doubted, d.asOf = nil, err, unreached, forgotten
+	if err == nil {
+		d.pause, d.next = 0, time.Now().Add(doubtPause)
+	} else {
 		d.pause = min(max(2*d.pause, firstPause), longestPause)
 		d.next = time.Now().Add(d.pause)
+	}
+	if d.forgotten != forgotten { // Forget came meanwhile: the next one asks at once
+		d.doubted, d.pause, d.next = true, 0, time.Time{}
+	}
+	if err != nil {
 		return
 	}
-	d.pause, d.next = 0, time.Now().Add(doubtPause)
 	for era := range b.noStream {
 		b.noStream[era].Store(false)
 	}

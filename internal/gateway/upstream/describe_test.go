@@ -126,19 +126,19 @@ func TestServersOfEveryKindAreDescribed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			b := open(t, serve(t, answers(c.server)).URL, func(b *table.Backend, o *Options) {
-				b.ProtocolVersion, o.Limits.Describe = c.pin, 2*time.Second
-			})
-			d, err := b.Describe(testContext(t))
-			var got want
-			if err != nil {
-				got.Class = classOf(t, err).Class
-			} else {
-				got = want{Legacy: d.Legacy, Modern: d.Modern, Versions: d.Versions}
-			}
-			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s\n%v", diff, err)
-			}
+			inBubble(t, answers(c.server), func(t *testing.T, b *Backend, _ *inMemory) {
+				t.Helper()
+				d, err := b.Describe(testContext(t))
+				var got want
+				if err != nil {
+					got.Class = classOf(t, err).Class
+				} else {
+					got = want{Legacy: d.Legacy, Modern: d.Modern, Versions: d.Versions}
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s\n%v", diff, err)
+				}
+			}, func(b *table.Backend, _ *Options) { b.ProtocolVersion = c.pin })
 		})
 	}
 }

@@ -70,11 +70,13 @@ func (x *exchange) finish() {
 		return
 	}
 	x.detach()
-	x.background(func() {
+	if !x.background(func() {
 		defer x.end()
 		x.patience = drainTime
 		_, _ = io.CopyN(io.Discard, x.watched(x.response.Body), drainBytes) // whatever comes, the response is complete
-	})
+	}) {
+		x.end()
+	}
 }
 
 // send sends a request; closing the response is up to release. While the server accepts no connection it waits and tries again:
@@ -86,6 +88,9 @@ func (x *exchange) send(o *outgoing) error {
 		}
 	}
 	if x.pods != nil && o.to.address != "" && !x.pods.knows(x.ctx, o.to.address) {
+		if x.ctx.Err() != nil { // perhaps before the pods were looked up
+			return x.over()
+		}
 		return x.lostSession(0, "its pod is gone")
 	}
 	began := time.Now()
@@ -121,6 +126,9 @@ func (x *exchange) send(o *outgoing) error {
 		}
 	}
 }
+
+// over is the error of a request that was not sent, since the exchange has ended.
+func (x *exchange) over() error { return x.broken(context.Cause(x.ctx), false) }
 
 // wait returns false if the exchange ended.
 func (x *exchange) wait(d time.Duration) bool { return backend.Pause(x.ctx, d) }

@@ -239,7 +239,11 @@ func TestOnlyTheFirstResponseCounts(t *testing.T) {
 }
 
 func TestASlowServerIsEndedByItsCaller(t *testing.T) {
+	called := make(chan struct{}, 2)
 	drip := func(w http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil && strings.Contains(string(body), "tools/call") {
+			called <- struct{}{}
+		}
 		w.Header().Set("Content-Type", mediaOfJSON)
 		for {
 			if _, err := io.WriteString(w, " "); err != nil {
@@ -255,9 +259,12 @@ func TestASlowServerIsEndedByItsCaller(t *testing.T) {
 	}
 	b := open(t, serve(t, http.HandlerFunc(drip)).URL)
 	for way, channel := range ways(b) {
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		ctx, end := context.WithCancelCause(testContext(t))
+		go func() {
+			<-called
+			end(context.DeadlineExceeded) // as one of its own would, once the server has the call
+		}()
 		err := channel.Call(ctx, toolCall(`1`, "echo", "", channel.Era()), &sink{})
-		cancel()
 		if failure := classOf(t, err); failure.Class != "Timeout" || !failure.Sent || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v (%+v)", way, err, failure)
 		}

@@ -26,14 +26,14 @@ type pipe struct {
 
 	id      string
 	address string
-	version string // agreed on
-	// endpoint is where messages are posted to.
-	endpoint target
-	life     *exchange // of the stream
-	kept     bool      // it was counted for its pod
-	hub      hub
+	version string    // agreed on
+	life    *exchange // of the stream
+	hub     hub
 
 	mu sync.Mutex
+	// endpoint is where messages are posted to.
+	endpoint target
+	kept     bool // it was counted for its pod
 	// own is set for a session of the gateway's own: nothing reaches a caller that does not name its call.
 	own   bool
 	last  int64
@@ -74,11 +74,11 @@ func (b *Backend) openPipe(ctx context.Context, client backend.Client) (*pipe, e
 		return nil, err
 	}
 	b.keepPipe(p)
-	b.pods.opened(p.address)
 	return p, nil
 }
 
-// keepPipe makes the session one that can be resumed. If there are too many, the one unused for longest ends.
+// keepPipe makes the session one that can be resumed, unless it has ended already. If there are too many, the one unused for longest
+// ends.
 func (b *Backend) keepPipe(p *pipe) {
 	var oldest *pipe
 	b.mu.Lock()
@@ -89,9 +89,16 @@ func (b *Backend) keepPipe(p *pipe) {
 			}
 		}
 	}
-	p.kept = true
-	b.pipes[p.id] = p
-	b.reapLater()
+	p.mu.Lock()
+	if p.ended == nil {
+		p.kept = true
+		b.pods.opened(p.address)
+		b.pipes[p.id] = p
+		b.reapLater()
+	} else {
+		oldest = nil
+	}
+	p.mu.Unlock()
 	b.mu.Unlock()
 	if oldest != nil {
 		oldest.end(errReplaced)
@@ -105,6 +112,7 @@ func (b *Backend) resumePipe(h backend.Handle) (backend.Channel, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if p := b.pipes[h.Session]; p != nil {
+		p.touch() // it is not idle any more for whoever looks next
 		return p, nil
 	}
 	return nil, b.lostSession(0, "the stream of the session is gone, or is at another replica")
@@ -149,10 +157,13 @@ func (b *Backend) dialPipe(ctx context.Context, address string, hold bool) (*pip
 	life.detach() // from here on the stream is bound to the backend's life alone
 	p.life = life
 	beside := context.WithoutCancel(ctx)
-	b.background(func() {
+	if !b.background(func() {
 		defer life.end()
 		p.end(p.read(beside, events))
-	})
+	}) {
+		life.end()
+		return nil, b.failure(classConnect, false, errClosed)
+	}
 	return p, nil
 }
 
@@ -192,7 +203,10 @@ func (p *pipe) greet(ctx context.Context, client backend.Client) (greeting, erro
 	if err != nil {
 		return greeting{}, p.failure(classNotMCP, true, err)
 	}
-	p.version, p.endpoint.version = g.version, g.version
+	p.version = g.version
+	p.mu.Lock()
+	p.endpoint.version = g.version
+	p.mu.Unlock()
 	return g, p.Send(ctx, wire.NewNotification("notifications/initialized", nil))
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,9 +56,12 @@ func (p *pipe) give(m *wire.Message) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if progress := m.Method == "notifications/progress"; progress || m.Kind == wire.Response {
-		for _, c := range p.calls {
+		for i, c := range p.calls {
 			if progress && c.names.token != nil && bytes.Equal(m.Param(progressToken), c.names.token) || !progress && bytes.Equal(m.ID, c.names.id) {
 				c.queue.put(m)
+				if !progress {
+					p.calls = slices.Delete(p.calls, i, i+1) // it reads no further, and what comes next is for another
+				}
 				return true
 			}
 		}
@@ -95,11 +99,14 @@ func (b *Backend) answerBeside(ctx context.Context, channel backend.Channel, m *
 // unanswered is the error of a call that was delivered and whose response did not come.
 func (p *pipe) unanswered(ctx context.Context, err error) error {
 	_, isTold := errors.AsType[*backend.Error](err)
+	cause := context.Cause(ctx)
 	switch {
 	case errors.Is(err, backend.ErrSession): // another request was told that there is no session any more
 		return p.taken(err)
-	case ctx.Err() != nil:
-		return p.failure(classTimeout, true, err)
+	case cause != nil:
+		return p.failure(classTimeout, true, cause)
+	case errors.Is(err, errClosed):
+		return p.failure(classConnect, true, err)
 	case errors.Is(err, errSlow):
 		return p.failure(classTooLarge, true, err)
 	case errors.Is(err, errStream) && !isTold:
@@ -113,7 +120,10 @@ func (p *pipe) deliver(ctx context.Context, m *wire.Message, further map[string]
 	x := p.begin(ctx)
 	defer x.end()
 	x.hold = hold
-	o := p.post(&p.endpoint, m.Raw, further)
+	p.mu.Lock()
+	to := p.endpoint
+	p.mu.Unlock()
+	o := p.post(&to, m.Raw, further)
 	if err := x.send(&o); err != nil {
 		return err
 	}
@@ -172,6 +182,7 @@ func (p *pipe) idOf(outer json.RawMessage) json.RawMessage {
 // Listen gives the sink what belongs to no call.
 func (p *pipe) Listen(ctx context.Context, _ *backend.Call, sink backend.Sink) error {
 	err := p.hub.listen(ctx, p.limits.Queue, sink)
+	p.touch()
 	switch {
 	case ctx.Err() != nil:
 		err = nil
@@ -209,8 +220,25 @@ func (p *pipe) Close(context.Context) error {
 func (p *pipe) end(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.endLocked(why)
+}
+
+// endIdle ends the session if it was not used since.
+func (p *pipe) endIdle(since time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.lastUseLocked().Before(since) {
+		p.endLocked(errReplaced)
+	}
+}
+
+// endLocked is end for who holds the lock.
+func (p *pipe) endLocked(why error) {
 	if p.ended != nil {
 		return
+	}
+	if cause := context.Cause(p.life.ctx); errors.Is(cause, errClosed) {
+		why = cause // and not what became of the stream by that
 	}
 	p.ended = fmt.Errorf("%w: %w", errStream, why)
 	for _, c := range p.calls {
@@ -235,6 +263,18 @@ func (p *pipe) forget() {
 func (p *pipe) lastUse() time.Time {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.lastUseLocked()
+}
+
+// touch makes now the last use.
+func (p *pipe) touch() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.used = time.Now()
+}
+
+// lastUseLocked is lastUse for who holds the lock.
+func (p *pipe) lastUseLocked() time.Time {
 	if len(p.calls) > 0 || p.hub.size() > 0 {
 		return time.Now()
 	}

@@ -182,7 +182,11 @@ func (p *pods) count(address string, n int) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sessions[address] = max(0, p.sessions[address]+n)
+	if n += p.sessions[address]; n > 0 {
+		p.sessions[address] = n
+	} else {
+		delete(p.sessions, address) // the last one may end after its pod was forgotten
+	}
 }
 
 // avoid makes a pod the last choice for a while.

@@ -87,9 +87,10 @@ func (s *session) openStream(ctx context.Context, x *exchange, after string) err
 		}
 		if x.response.StatusCode == http.StatusConflict && again < conflicts {
 			x.release()
-			if x.wait(pause.next()) {
-				continue
+			if !x.wait(pause.next()) {
+				return x.over()
 			}
+			continue
 		}
 		return s.offersStream(ctx, x.response, after)
 	}
@@ -117,8 +118,13 @@ func (s *session) offersStream(ctx context.Context, response *http.Response, aft
 		return s.statusFailure(status)
 	case status == http.StatusOK, status == http.StatusMethodNotAllowed:
 	case status == http.StatusNotFound || status == http.StatusBadRequest:
-		if s.to.session != "" && s.isLost(ctx, &s.to) {
-			return s.lostSession(status, "so it says to a ping too")
+		if s.to.session != "" {
+			switch lost, told := s.pinged(ctx, &s.to); {
+			case lost:
+				return s.lostSession(status, "so it says to a ping too")
+			case !told: // it may mean either
+				return s.statusFailure(status)
+			}
 		}
 	case statusClass(status) != classNotMCP:
 		return s.statusFailure(status)

@@ -60,16 +60,19 @@ func (b *Backend) openSession(ctx context.Context, client backend.Client) (*sess
 	}
 	result := make(chan opened)
 	beside := context.WithoutCancel(ctx)
-	b.background(func() {
+	if !b.background(func() {
 		s, err := b.initialize(beside, client)
 		select {
 		case result <- opened{s, err}:
+		case <-b.ctx.Done(): // the caller was told so, and there is no way to the server any more
 		case <-ctx.Done():
 			if err == nil {
 				s.endQuietly(ctx)
 			}
 		}
-	})
+	}) {
+		return nil, b.failure(classConnect, false, errClosed)
+	}
 	select {
 	case got := <-result:
 		return got.session, got.err
@@ -116,6 +119,9 @@ func (b *Backend) onPod(ctx context.Context, try func(address string, hold bool)
 	for began := time.Now(); ; {
 		address, err := b.pods.pick(ctx)
 		if err != nil {
+			if cause := context.Cause(ctx); cause != nil {
+				return b.failure(classTimeout, false, cause)
+			}
 			return b.failure(classDNS, false, err)
 		}
 		err = try(address, address == "")
@@ -125,6 +131,9 @@ func (b *Backend) onPod(ctx context.Context, try func(address string, hold bool)
 		failure, ok := errors.AsType[*backend.Error](err)
 		if !ok || failure.Sent || failure.Class == classTLS {
 			return err
+		}
+		if ctx.Err() != nil || b.ctx.Err() != nil {
+			return err // which says nothing of the pod, and no other one will be asked
 		}
 		b.pods.avoid(address)
 		wait := pause.next()

@@ -211,13 +211,14 @@ func (b *Backend) Close(ctx context.Context) error {
 	}
 }
 
-// background runs what nobody waits for but Close; not at all once that was called.
-func (b *Backend) background(task func()) {
+// background runs what nobody waits for but Close; not at all, which it reports, once that was called.
+func (b *Backend) background(task func()) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.closed {
 		b.tasks.Go(b.contained(task))
 	}
+	return !b.closed
 }
 
 // contained keeps what the server sent from being the end of more than the task.

@@ -243,7 +243,9 @@ type MCPServerSpec struct {
 	// +optional
 	Scheduling *Scheduling `json:"scheduling,omitempty"`
 
-	// terminationGracePeriodSeconds is how long a pod may take to end its work, in seconds. Default: 30.
+	// terminationGracePeriodSeconds is how long a pod may take to end its work, in seconds. Default: 30. Of that, a pod of a server over
+	// HTTP goes on serving for half, but at most 15 s, before its process is told to end (SIGTERM): time for clients to leave it. That
+	// does not hold for the updateStrategy Recreate, where nobody else could serve them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,7 @@ const (
 	configEnv              = "MCP_CONFIG"
 	tmpPath                = "/tmp"
 	defaultGraceSeconds    = int64(30)
+	mostLingerSeconds      = int64(15)
 	readableMode           = int32(0o644)
 	defaultStartupFailures = int32(150)
 )
@@ -63,9 +65,22 @@ func podTemplate(server *mcpv1alpha1.MCPServer, env Environment, configHash stri
 	}
 	place(&template.Spec, spec.Scheduling, server.Name)
 	if NeedsBridge(server) {
-		bridged(&template.Spec, server, env)
+		bridged(&template.Spec, server, env) // it drains by itself
+	} else {
+		template.Spec.Containers[0].Lifecycle = lingers(spec.UpdateStrategy, *template.Spec.TerminationGracePeriodSeconds)
 	}
 	return template
+}
+
+// lingers has a pod that is to end serve on for a while before its process is told: half of its grace period, and no more than
+// gateways need to leave it (upstream.Limits.ConnAge, and podAway with what DNS is late). Calls under way end meanwhile, whatever the
+// server makes of SIGTERM. Where pods are replaced one after the other, nobody else would serve in that time.
+func lingers(asked *mcpv1alpha1.UpdateStrategy, graceSeconds int64) *corev1.Lifecycle {
+	seconds := min(graceSeconds/2, mostLingerSeconds)
+	if seconds == 0 || strategy(asked).Type == appsv1.RecreateDeploymentStrategyType {
+		return nil
+	}
+	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}}
 }
 
 func place(pod *corev1.PodSpec, asked *mcpv1alpha1.Scheduling, server string) {

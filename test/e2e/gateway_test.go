@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -26,8 +28,8 @@ func twoServers(f *fixture, revision, deny string) map[string]string {
 		return fmt.Sprintf("http://%s-svc.%s.svc.cluster.local:8080/mcp", name, f.namespace)
 	}
 	return map[string]string{"table.json": fmt.Sprintf(`{"version": 1, "revision": %q, "endpoint": {}, "auth": {"type": "None"}, "backends": [
-		{"name": "old", "url": %q, "prefix": "old_", "tools": {"allow": null, "deny": [%s]}},
-		{"name": "new", "url": %q, "prefix": "new_", "tools": {"allow": null}}]}`, revision, url("old"), deny, url("new"))}
+		{"name": "old", "url": %q, "podsHost": %q, "prefix": "old_", "tools": {"allow": null, "deny": [%s]}},
+		{"name": "new", "url": %q, "prefix": "new_", "tools": {"allow": null}}]}`, revision, url("old"), "old-pods."+f.namespace+".svc.cluster.local", deny, url("new"))}
 }
 
 // gateway runs two replicas of the gateway with the table in a ConfigMap of their name.
@@ -101,35 +103,34 @@ func (f *fixture) ask(host string, caller client.ObjectKey, timeout time.Duratio
 	return out
 }
 
-// callsWhileReplaced calls a tool of the server "new" all the time while its pod is replaced.
+// callsWhileReplaced calls tools of both servers all the time, until other pods serve and the old ones are gone. Neither server waits for
+// its calls when it is told to end.
 func (f *fixture) callsWhileReplaced(caller client.ObjectKey) {
 	f.t.Helper()
-	f.kubectl("rollout", "restart", "deployment/new")
-	rolled := make(chan string, 1)
-	go func() {
-		out, err := kubectl(f.t.Context(), "--namespace="+f.namespace, "rollout", "status", "deployment/new", "--timeout=3m")
-		if err != nil {
-			out += err.Error()
-		}
-		rolled <- out
-	}()
-	// This server does not wait for its calls when it is told to end: the one that is under way at its pod then is cut off, which is told.
-	cutOff := 0
-	for calls := 0; ; calls++ {
-		switch got := f.callTool(caller, askedOnce, "new_test_simple_text", `{}`); {
-		case strings.Contains(got, "simple text"):
-		case strings.Contains(got, `"sent":true`) && cutOff == 0:
-			cutOff++
-		default:
-			f.t.Errorf("call %d while the server is replaced, and %d was cut off before: %s", calls, cutOff, got)
-		}
-		select {
-		case out := <-rolled:
-			f.t.Logf("%d calls while the server was replaced: %s", calls+1, out)
-			return
-		default:
-		}
+	old := strings.Fields(f.kubectl("get", "pods", "--selector=mcp.operator/server", "--output=name"))
+	f.kubectl("rollout", "restart", "deployment/new", "deployment/old")
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	ctx, replaced := context.WithCancel(f.t.Context())
+	defer replaced()
+	for _, call := range []struct{ tool, arguments, want string }{
+		{"new_test_simple_text", `{}`, "simple text"},
+		{"old_get-sum", `{"a":1,"b":2}`, "The sum of 1 and 2 is 3"},
+		{"old_trigger-long-running-operation", `{"duration":2,"steps":1}`, "Long running operation completed"},
+	} {
+		callers.Go(func() {
+			calls := 0
+			for ; ctx.Err() == nil; calls++ {
+				if got := f.callTool(caller, askedOnce, call.tool, call.arguments); !strings.Contains(got, call.want) {
+					f.t.Errorf("call %d of %s while its server is replaced: %s", calls, call.tool, got)
+				}
+			}
+			f.t.Logf("%d calls of %s while its server was replaced", calls, call.tool)
+		})
 	}
+	f.kubectl("rollout", "status", "deployment/new", "--timeout=3m")
+	f.kubectl("rollout", "status", "deployment/old", "--timeout=3m")
+	f.kubectl(append([]string{"wait", "--for=delete", "--timeout=3m"}, old...)...)
 }
 
 func TestGatewayServesServersOfBothProtocolVersionsByATableThatIsWatched(t *testing.T) {

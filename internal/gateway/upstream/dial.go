@@ -12,7 +12,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
-// newTransport makes the one transport of a backend. It knows no proxy, asks for no compression, and has nobody's connections
+// newTransport makes a transport of a backend. It knows no proxy, asks for no compression, and has nobody's connections
 // but its own.
 func (b *Backend) newTransport() *http.Transport {
 	protocols := new(http.Protocols)

@@ -16,11 +16,18 @@ import (
 )
 
 const (
-	// podsFresh is how long an answer of the DNS server is used; Kubernetes' own lets it live as long.
-	podsFresh = 5 * time.Second
-	// podMemory is how long a pod that has left DNS, perhaps because it is not ready, may still be spoken to. After that its
-	// address may be somebody else's, who must get neither the session nor the credential.
+	// podsFresh is how long an answer of the DNS server is used. Kubernetes' own lets it live for 5 s by default, and may give out what
+	// is as old.
+	podsFresh = 2 * time.Second
+	// podAway is how long a pod that has left DNS, since it ends or is not ready, is still spoken to while there are others: sessions
+	// move on before its process is told to end, which would cut their calls off. The two and what DNS is late add up to less than
+	// the pods of an MCPServer wait for that (desired.lingers).
+	podAway = 5 * time.Second
+	// podMemory is how long the last one is. After that its address may be somebody else's, who must get neither the session nor the
+	// credential.
 	podMemory = 30 * time.Second
+	// podAvoided is how long a pod that took no connection is the last choice.
+	podAvoided = 5 * time.Second
 	// podPatience is how long a session's pod may accept no connection while there are others.
 	podPatience = time.Second
 	// podLookup bounds one look-up.
@@ -104,7 +111,7 @@ func (p *pods) ask(ctx context.Context, done chan struct{}) {
 		}
 	}
 	for address, at := range p.avoided {
-		if now.Sub(at) > podsFresh {
+		if now.Sub(at) > podAvoided {
 			delete(p.avoided, address)
 		}
 	}
@@ -130,7 +137,7 @@ func (p *pods) pick(ctx context.Context) (string, error) {
 	least := math.MaxInt
 	for _, address := range p.current {
 		load := p.sessions[address]
-		if at, ok := p.avoided[address]; ok && time.Since(at) < podsFresh {
+		if at, ok := p.avoided[address]; ok && time.Since(at) < podAvoided {
 			load += math.MaxInt32 // the last choice
 		}
 		if load < least {
@@ -145,28 +152,34 @@ func (p *pods) pick(ctx context.Context) (string, error) {
 
 var errNoPods = errors.New("the name has no addresses")
 
-// knows says whether an address belongs to one of the pods, or did until a moment ago.
+// knows says whether a session may go on at an address: it belongs to one of the pods, or did until a moment ago.
 func (p *pods) knows(ctx context.Context, address string) bool {
 	if p == nil {
 		return address == ""
 	}
-	if p.saw(address, podsFresh) {
+	if away, ok := p.away(address); ok && away < podsFresh {
 		return true
 	}
 	_ = p.refresh(ctx) // if it fails, what was seen before counts
-	return p.saw(address, podMemory)
+	away, ok := p.away(address)
+	return ok && (away < podAway || away < podMemory && !p.hasOther(address))
 }
 
-func (p *pods) saw(address string, within time.Duration) bool {
+// away is how long ago DNS last named a pod, if that is not forgotten.
+func (p *pods) away(address string) (time.Duration, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	at, ok := p.seen[address]
-	return ok && time.Since(at) < within
+	return time.Since(at), ok
 }
 
 // haveOther says whether there is a pod besides that of the address.
 func (p *pods) haveOther(ctx context.Context, address string) bool {
 	_ = p.refresh(ctx) // if it fails, what was seen before counts
+	return p.hasOther(address)
+}
+
+func (p *pods) hasOther(address string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(p.current, func(other string) bool { return other != address })

@@ -156,6 +156,48 @@ func TestAnAddressThatIsNoPodGetsNothing(t *testing.T) {
 	}
 }
 
+func TestASessionLeavesAPodThatLeftDNSOnlyForAnother(t *testing.T) {
+	for name, tc := range map[string]struct {
+		others []string
+		away   time.Duration
+		fails  error
+		stays  bool
+	}{
+		"for a moment":                       {others: []string{"10.0.0.2"}, away: podsFresh, stays: true},
+		"for longer":                         {others: []string{"10.0.0.2"}, away: podAway + time.Second},
+		"and there is no other":              {away: podAway + time.Second, stays: true},
+		"so long ago that it may be another": {away: podMemory + time.Second},
+		"as far as a DNS server knows that fails": {
+			others: []string{"10.0.0.2"}, away: podAway + time.Second, stays: true, fails: &net.DNSError{Err: "server misbehaving", IsTemporary: true},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFleet(t, "10.0.0.1")
+			b := f.open(t)
+			channel, _ := openSession(t, b)
+			f.mu.Lock()
+			if f.err = tc.fails; tc.fails == nil {
+				f.dns = nil
+			}
+			for _, other := range tc.others {
+				f.dns = append(f.dns, netip.MustParseAddr(other))
+			}
+			f.mu.Unlock()
+			b.pods.mu.Lock()
+			b.pods.asked, b.pods.seen["10.0.0.1:8080"] = time.Time{}, time.Now().Add(-tc.away)
+			b.pods.mu.Unlock()
+			before := len(f.pods["10.0.0.1"].with(""))
+			err := ping(t, channel)
+			if tc.stays != (err == nil) || err != nil && (!errors.Is(err, backend.ErrSession) || classOf(t, err).Sent) {
+				t.Errorf("%v", err)
+			}
+			if n := len(f.pods["10.0.0.1"].with("")) - before; tc.stays != (n > 0) {
+				t.Errorf("the pod got %d requests", n)
+			}
+		})
+	}
+}
+
 func TestSessionsGoOnWhileDNSFails(t *testing.T) {
 	f := newFleet(t, "10.0.0.1")
 	b := f.open(t)

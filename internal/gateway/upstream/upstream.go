@@ -74,7 +74,7 @@ type Backend struct {
 	url       *url.URL
 	host      string // the Host header
 	place     string // for handles
-	transport *http.Transport
+	transport *rotating
 	dials     *dialer
 	pods      *pods // nil without PodsHost
 	discovery discovery
@@ -120,7 +120,7 @@ func New(config table.Backend, options Options) (*Backend, error) {
 	b.limits.StreamIdle = max(b.limits.StreamIdle, time.Duration(config.TimeoutSeconds)*time.Second)
 	b.ctx, b.cancel = context.WithCancelCause(context.Background())
 	b.dials = newDialer(b)
-	b.transport = b.newTransport()
+	b.transport = &rotating{make: b.newTransport, age: b.limits.ConnAge}
 	if config.PodsHost != "" {
 		b.pods = newPods(config.PodsHost, portOf(u), &options)
 	}

@@ -74,7 +74,9 @@ type MCPServerSpecApplyConfiguration struct {
 	PodAnnotations map[string]apiv1alpha1.AnnotationValue `json:"podAnnotations,omitempty"`
 	// scheduling chooses the nodes that the pods may run on.
 	Scheduling *SchedulingApplyConfiguration `json:"scheduling,omitempty"`
-	// terminationGracePeriodSeconds is how long a pod may take to end its work, in seconds. Default: 30.
+	// terminationGracePeriodSeconds is how long a pod may take to end its work, in seconds. Default: 30. Of that, a pod of a server over
+	// HTTP goes on serving for half, but at most 15 s, before its process is told to end (SIGTERM): time for clients to leave it. That
+	// does not hold for the updateStrategy Recreate, where nobody else could serve them.
 	TerminationGracePeriodSeconds *int64 `json:"terminationGracePeriodSeconds,omitempty"`
 	// updateStrategy is how pods are replaced after a change. Default: RollingUpdate with maxSurge 1 and maxUnavailable 0,
 	// so that clients always find a ready pod.

@@ -25,7 +25,9 @@ func (p *prober) transportFailure(ctx context.Context, step string, err error) *
 		return p.bodyFailure(ctx, step, errTotalBytes)
 	}
 	if dial, ok := errors.AsType[*dialError](err); ok && ctx.Err() == nil {
-		return p.dialFailure(dial.err)
+		failed := p.dialFailure(dial.err)
+		failed.Unreached = failed.Reason == ConnectionFailed || failed.Reason == ConnectTimeout
+		return failed
 	}
 	if progress.tlsErr != nil && ctx.Err() == nil {
 		return p.tlsFailure(progress.tlsErr)

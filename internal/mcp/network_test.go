@@ -75,7 +75,24 @@ func TestAConnectionThatFailsSaysHow(t *testing.T) {
 			if diff := cmp.Diff(tc.message, fmt.Sprint(err)); diff != "" {
 				t.Errorf("message (-want +got):\n%s", diff)
 			}
+			failed, _ := errors.AsType[*mcp.Error](err)
+			if want := tc.reason == mcp.ConnectionFailed || tc.reason == mcp.ConnectTimeout; failed.Unreached != want {
+				t.Errorf("unreached: %t, want %t", failed.Unreached, want)
+			}
 		})
+	}
+}
+
+// TestAServerThatClosesItsConnectionsWasReached: it fails by itself, and no network is late.
+func TestAServerThatClosesItsConnectionsWasReached(t *testing.T) {
+	t.Parallel()
+	c := &mcp.Client{}
+	_, err := c.Probe(t.Context(), mcp.Target{URL: "http://demo.example.com:8080/mcp", Transport: dialing(func(context.Context) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		return ours, theirs.Close()
+	})})
+	if failed, _ := errors.AsType[*mcp.Error](err); failed == nil || failed.Reason != mcp.ConnectionFailed || failed.Unreached {
+		t.Errorf("got %+v, want a failed connection that came about", failed)
 	}
 }
 

@@ -60,6 +60,9 @@ type Error struct {
 	// Message is one or two sentences for users: what happened and what to do.
 	// The same failure always has the same message. At most 1024 bytes.
 	Message string
+	// Unreached says that the server's address was dialled and no connection
+	// came about: ConnectionFailed or ConnectTimeout.
+	Unreached bool
 
 	err error
 }

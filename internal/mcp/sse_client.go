@@ -216,7 +216,7 @@ func (p *prober) callStream(ctx context.Context, x exchange) (reply, error) {
 		panic(panicked)
 	}
 	if !stop() && err == nil {
-		err = ctx.Err() // the stream was given up when its answer had just come, and there is no next one
+		err = ctx.Err() // the stream was given up when its answer had just come: the next call would find it broken off
 	}
 	switch {
 	case postErr != nil:

@@ -236,6 +236,9 @@ func (b *Backend) pinged(ctx context.Context, to *target) (lost, told bool) {
 	if !ok {
 		return false, true
 	}
+	if errors.Is(failure, backend.ErrSession) { // it was not even asked: its pod is gone
+		return true, true
+	}
 	switch failure.Class {
 	case classDNS, classConnect, classDenied, classTLS, classTimeout, classServerError:
 		return false, false

@@ -114,8 +114,15 @@ func (ignored) Response(r io.Reader) error {
 	return err
 }
 
-// drop makes the next caller open another session.
-func (s *shared) drop() { s.Backend.drop(s) }
+// drop makes the next caller open another session, in which those who listen here will listen too.
+func (s *shared) drop() {
+	s.Backend.drop(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.feed != nil {
+		s.feed.cancel()
+	}
+}
 
 func (b *Backend) drop(s *shared) {
 	b.mu.Lock()
@@ -177,7 +184,11 @@ func (s *shared) use() func() {
 }
 
 // touch makes now the last use.
-func (s *shared) touch() { s.use()() }
+func (s *shared) touch() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = time.Now()
+}
 
 // errHungUp ends those who listen when the server ended the stream.
 var errHungUp = errors.New("the backend ended the stream")

@@ -35,7 +35,11 @@ func TestCloseMeetsASessionThatIsBeingOpened(t *testing.T) {
 		_, _, err := b.Shared(testContext(t), "alice")
 		opened <- err
 	}()
-	<-asked
+	select {
+	case <-asked:
+	case err := <-opened:
+		t.Fatal(err)
+	}
 	go func() { closed <- b.Close(testContext(t)) }()
 	eventually(t, "it is being closed", func() bool {
 		b.mu.Lock()
@@ -69,7 +73,11 @@ func TestACloseThatIsCutShortLeavesNothingRunning(t *testing.T) {
 		_, _, err := b.Shared(testContext(t), "alice")
 		opened <- err
 	}()
-	<-asked
+	select {
+	case <-asked:
+	case err := <-opened:
+		t.Fatal(err)
+	}
 	short, cut := context.WithCancel(testContext(t))
 	cut()
 	_ = b.Close(short) // it may be in time even so

@@ -275,7 +275,7 @@ func (b *Backend) findSSE(ctx context.Context) (greeting, error) {
 	if err != nil {
 		return greeting{}, err
 	}
-	defer p.end(errClosed)
+	defer p.end(errEnded)
 	g, err := p.greet(ctx, backend.Client{})
 	if err != nil {
 		return greeting{}, fmt.Errorf("over HTTP+SSE: %w", err)

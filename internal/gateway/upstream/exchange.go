@@ -82,16 +82,8 @@ func (x *exchange) finish() {
 // send sends a request; closing the response is up to release. While the server accepts no connection it waits and tries again:
 // nothing was sent by then. The error is a *backend.Error.
 func (x *exchange) send(o *outgoing) error {
-	if x.options.Credential != nil {
-		if err := x.options.Credential.Apply(o.header); err != nil {
-			return x.failure(classUnauthorized, false, err)
-		}
-	}
-	if x.pods != nil && o.to.address != "" && !x.pods.knows(x.ctx, o.to.address) {
-		if x.ctx.Err() != nil { // perhaps before the pods were looked up
-			return x.over()
-		}
-		return x.lostSession(0, "its pod is gone")
+	if err := x.prepare(o); err != nil {
+		return err
 	}
 	began := time.Now()
 	var pause backoff
@@ -115,20 +107,44 @@ func (x *exchange) send(o *outgoing) error {
 		}
 		wait := pause.next()
 		waited := time.Since(began) + wait
-		if x.pods != nil && o.to.address != "" && waited > podPatience && x.pods.haveOther(x.ctx, o.to.address) {
+		if waited > podPatience && x.isElsewhere(o) {
+			if x.ctx.Err() != nil { // perhaps it ended before the pods were looked up
+				return x.over()
+			}
 			return x.lostSession(0, "its pod does not answer: "+err.Error())
 		}
 		if waited > x.hold {
 			return failure
 		}
 		if !x.wait(wait) {
-			return x.broken(err, false)
+			return x.over()
 		}
 	}
 }
 
 // over is the error of a request that was not sent, since the exchange has ended.
 func (x *exchange) over() error { return x.broken(context.Cause(x.ctx), false) }
+
+// prepare gives a request its credential, and refuses one for a pod that is gone.
+func (x *exchange) prepare(o *outgoing) error {
+	if x.options.Credential != nil {
+		if err := x.options.Credential.Apply(o.header); err != nil {
+			return x.failure(classUnauthorized, false, err)
+		}
+	}
+	if x.pods != nil && o.to.address != "" && !x.pods.knows(x.ctx, o.to.address) {
+		if x.ctx.Err() != nil { // perhaps before the pods were looked up
+			return x.over()
+		}
+		return x.lostSession(0, "its pod is gone")
+	}
+	return nil
+}
+
+// isElsewhere says whether a request for one pod could be one for another.
+func (x *exchange) isElsewhere(o *outgoing) bool {
+	return x.pods != nil && o.to.address != "" && x.pods.haveOther(x.ctx, o.to.address)
+}
 
 // wait returns false if the exchange ended.
 func (x *exchange) wait(d time.Duration) bool { return backend.Pause(x.ctx, d) }

@@ -15,8 +15,8 @@ type Limits struct {
 	// IdleConn is how long an unused connection is kept. Default 4 s: the web servers of the two most used SDKs hang up after 5,
 	// and a call that meets the hang-up on its way has failed for good.
 	IdleConn time.Duration
-	// ConnAge is how long a connection is used for new requests. Default 10 s: a pod that ends is out of its Service by then, and
-	// waits for so long (desired.lingers).
+	// ConnAge is how long a connection to a Service or pod is used for new requests. Default 10 s: a pod that ends is out of its Service
+	// at once, and is told to end after 15 (desired.lingers).
 	ConnAge time.Duration
 	// Headers bounds the headers of a response, in bytes. Default 64 KiB.
 	Headers int64

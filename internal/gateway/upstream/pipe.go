@@ -34,6 +34,8 @@ type pipe struct {
 	// endpoint is where messages are posted to.
 	endpoint target
 	kept     bool // it was counted for its pod
+	// abandoned says that it takes no more calls, and ends with the last of those that it has.
+	abandoned bool
 	// own is set for a session of the gateway's own: nothing reaches a caller that does not name its call.
 	own   bool
 	last  int64
@@ -70,7 +72,7 @@ func (b *Backend) openPipe(ctx context.Context, client backend.Client) (*pipe, e
 		return nil, err
 	}
 	if _, err := p.greet(ctx, client); err != nil {
-		p.end(errClosed)
+		p.end(errEnded)
 		return nil, err
 	}
 	b.keepPipe(p)
@@ -105,7 +107,10 @@ func (b *Backend) keepPipe(p *pipe) {
 	}
 }
 
-var errReplaced = errors.New("the session had to make room for another")
+var (
+	errReplaced = errors.New("the session had to make room for another")
+	errMoved    = errors.New("the pod of the session is gone")
+)
 
 // resumePipe finds a session over HTTP+SSE of this process.
 func (b *Backend) resumePipe(h backend.Handle) (backend.Channel, error) {
@@ -250,6 +255,9 @@ func (p *pipe) enter(m *wire.Message) (*pipeCall, *wire.Message, error) {
 	if p.ended != nil {
 		return nil, nil, p.lostSession(0, "its stream has ended: "+p.ended.Error())
 	}
+	if p.abandoned {
+		return nil, nil, p.lostSession(0, errMoved.Error())
+	}
 	p.last++
 	p.used = time.Now()
 	m, n := renamed(m, json.RawMessage(strconv.AppendInt(nil, p.last, 10)))
@@ -263,4 +271,7 @@ func (p *pipe) leave(c *pipeCall) {
 	defer p.mu.Unlock()
 	p.used = time.Now()
 	p.calls = slices.DeleteFunc(p.calls, func(other *pipeCall) bool { return other == c })
+	if p.abandoned && len(p.calls) == 0 {
+		p.endLocked(errMoved)
+	}
 }

@@ -60,6 +60,7 @@ func (p *pipe) give(m *wire.Message) bool {
 			if progress && c.names.token != nil && bytes.Equal(m.Param(progressToken), c.names.token) || !progress && bytes.Equal(m.ID, c.names.id) {
 				c.queue.put(m)
 				if !progress {
+					p.used = time.Now()
 					p.calls = slices.Delete(p.calls, i, i+1) // it reads no further, and what comes next is for another
 				}
 				return true
@@ -125,6 +126,9 @@ func (p *pipe) deliver(ctx context.Context, m *wire.Message, further map[string]
 	p.mu.Unlock()
 	o := p.post(&to, m.Raw, further)
 	if err := x.send(&o); err != nil {
+		if errors.Is(err, backend.ErrSession) {
+			p.abandon()
+		}
 		return err
 	}
 	x.skim()
@@ -212,7 +216,7 @@ func (h *hub) listen(ctx context.Context, limit int, sink backend.Sink) error {
 
 // Close ends the session by ending its stream.
 func (p *pipe) Close(context.Context) error {
-	p.end(errClosed)
+	p.end(errEnded)
 	return nil
 }
 
@@ -221,6 +225,16 @@ func (p *pipe) end(why error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.endLocked(why)
+}
+
+// abandon ends the session, whose pod takes nothing more, with the last call that it has still to answer.
+func (p *pipe) abandon() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.abandoned = true
+	if len(p.calls) == 0 {
+		p.endLocked(errMoved)
+	}
 }
 
 // endIdle ends the session if it was not used since.

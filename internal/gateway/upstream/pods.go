@@ -19,12 +19,12 @@ const (
 	// podsFresh is how long an answer of the DNS server is used. Kubernetes' own lets it live for 5 s by default, and may give out what
 	// is as old.
 	podsFresh = 2 * time.Second
-	// podAway is how long a pod that has left DNS, since it ends or is not ready, is still spoken to while there are others: sessions
-	// move on before its process is told to end, which would cut their calls off. The two and what DNS is late add up to less than
-	// the pods of an MCPServer wait for that (desired.lingers).
-	podAway = 5 * time.Second
-	// podMemory is how long the last one is. After that its address may be somebody else's, who must get neither the session nor the
-	// credential.
+	// podAway is how long after DNS last named a pod it is still spoken to while there are others. One that it does not name ends, or is
+	// not ready: sessions move on before its process is told to end, which would cut their calls off. The two, and the 6 s that an
+	// endpoint and DNS may be late, add up to less than the 15 s that pods of an MCPServer wait for that (desired.lingers).
+	podAway = 4 * time.Second
+	// podMemory is how long after that one is if there is no other, or if DNS fails. Then its address may be somebody else's, who must
+	// get neither the session nor the credential.
 	podMemory = 30 * time.Second
 	// podAvoided is how long a pod that took no connection is the last choice.
 	podAvoided = 5 * time.Second
@@ -57,19 +57,27 @@ func newPods(host, port string, o *Options) *pods {
 	}
 }
 
-// refresh looks the pods up, unless that was done a moment ago. Of several callers one does it.
-func (p *pods) refresh(ctx context.Context) error {
+// look begins to look the pods up, unless that was done a moment ago: then it returns nil, else what is closed at the end. Of several
+// callers one does it.
+func (p *pods) look(ctx context.Context) <-chan struct{} {
 	p.mu.Lock()
+	defer p.mu.Unlock()
 	if time.Since(p.asked) < podsFresh && p.err == nil {
-		p.mu.Unlock()
 		return nil
 	}
 	if p.asking == nil {
 		p.asking = make(chan struct{})
 		go p.ask(context.WithoutCancel(ctx), p.asking)
 	}
-	asking := p.asking
-	p.mu.Unlock()
+	return p.asking
+}
+
+// refresh looks the pods up, unless that was done a moment ago, and waits for it.
+func (p *pods) refresh(ctx context.Context) error {
+	asking := p.look(ctx)
+	if asking == nil {
+		return nil
+	}
 	select {
 	case <-asking:
 	case <-ctx.Done():
@@ -157,7 +165,11 @@ func (p *pods) knows(ctx context.Context, address string) bool {
 	if p == nil {
 		return address == ""
 	}
-	if away, ok := p.away(address); ok && away < podsFresh {
+	switch away, ok := p.away(address); {
+	case ok && away < podsFresh:
+		return true
+	case ok && away < podAway:
+		p.look(ctx) // for the next one: this one need not wait
 		return true
 	}
 	_ = p.refresh(ctx) // if it fails, what was seen before counts

@@ -59,10 +59,12 @@ func TestNewRequestsLeaveOldConnectionsAndWhatRunsThereGoesOn(t *testing.T) {
 		defer close(slow)
 		get("/slow")
 	}()
-	<-began
-	transport.mu.Lock()
-	transport.since = transport.since.Add(-2 * time.Hour)
-	transport.mu.Unlock()
+	select {
+	case <-began:
+	case <-slow:
+		t.Fatal("the slow request did not arrive")
+	}
+	transport.now.Store(&generation{Transport: transport.now.Load().Transport, since: time.Now().Add(-2 * time.Hour)})
 	get("/three")
 	if n, gone := opened.Load(), closed.Load(); n != 2 || gone != 0 {
 		t.Errorf("%d connections and %d of them closed after a request that came later", n, gone)

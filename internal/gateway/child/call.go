@@ -161,6 +161,9 @@ func (b *Backend) call(ctx context.Context, get getter, request *backend.Call, s
 	deadline := time.Now().Add(b.options.HoldTimeout)
 	for {
 		p, err := get(ctx, deadline)
+		if err == nil {
+			err = ended(ctx) // before, or while there was none
+		}
 		if err != nil {
 			return b.failed(err, false)
 		}

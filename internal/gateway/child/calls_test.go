@@ -260,3 +260,27 @@ func TestAHundredClientsAtOnce(t *testing.T) {
 		t.Errorf("%d processes run after all sessions ended, want the two shared ones", n)
 	}
 }
+
+func TestNothingIsSentForACallThatIsOver(t *testing.T) {
+	t.Parallel()
+	for name, isOverBefore := range map[string]bool{"before it comes": true, "while it waits for a process": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := bare(t)
+			p := b.process()
+			ctx, cancel := context.WithCancel(t.Context())
+			if isOverBefore {
+				cancel()
+			}
+			get := func(context.Context, time.Time) (*process, error) {
+				cancel()
+				return p, nil
+			}
+			err := b.call(ctx, get, tool("1", "echo", ""), newRecorder(), nil)
+			wantClass(t, err, "Timeout", false)
+			if p.last != 0 {
+				t.Error("the process was about to be sent it")
+			}
+		})
+	}
+}

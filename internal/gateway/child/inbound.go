@@ -127,13 +127,13 @@ func (p *process) refuse(m *wire.Message) {
 	p.out.post(wire.NewError(m.ID, wire.CodeMethodNotFound, "the client has no such capability", nil))
 }
 
-// newest returns the newest call in flight, one of a method that runs for long if there is one.
+// newest returns the newest call in flight whose caller is there, one of a method that runs for long if there is one.
 func (p *process) newest() *call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *call
 	for _, c := range p.calls {
-		if c.ours {
+		if c.ours || !c.q.isOpen() {
 			continue
 		}
 		if best == nil || c.runs() && !best.runs() || c.runs() == best.runs() && c.id > best.id {

@@ -284,3 +284,18 @@ func TestACallsClaimToLogMessagesEndsWithItsAnswer(t *testing.T) {
 		}
 	}
 }
+
+func TestAListenerWhoComesLateIsNotLeftAtAProcessThatDied(t *testing.T) {
+	t.Parallel()
+	b := bare(t)
+	h := newModernServer(b).hub
+	died := b.process()
+	h.sub = h.subscription(died)
+	h.sub.acked = true
+	close(died.waited)
+	h.move(b.process()) // which moves nobody: there is nobody yet
+	joined, refusal, err := h.admit(died, listenerFor(), nil)
+	if joined || refusal != nil || err != nil || len(h.listeners) > 0 {
+		t.Errorf("joined %t, %v", joined, err)
+	}
+}

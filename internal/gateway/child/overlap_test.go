@@ -337,8 +337,8 @@ func TestASubscriptionIsSentToTheServerThatHasNotedIt(t *testing.T) {
 func (b *Backend) own() *session {
 	s := b.newSession()
 	s.own = b.process()
-	close(s.own.waited) // nothing is to be signalled
 	b.sessions.add(s)
+	close(s.own.waited) // nothing is to be signalled
 	return s
 }
 

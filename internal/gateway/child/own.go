@@ -29,12 +29,11 @@ func (s *session) take(p *process, m *wire.Message) {
 		}
 		m = m.With(wire.SetParam("requestId", id))
 	}
-	if q := s.stream(p, m); q != nil && !q.push(m, ownPatience) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		if q.isStopped() && m.Method != methodLog {
-			s.mail(p, m) // the stream ended just before
-		}
+	for {
+		q := s.stream(p, m)
+		if q == nil || q.push(m, ownPatience) {
+			return
+		} // else its reader has left meanwhile, and is not found again
 	}
 }
 
@@ -81,21 +80,32 @@ func (s *session) clear() {
 	s.mailed = nil
 }
 
-// stream is where a message goes. On a pipe nothing says which call it is about: it is taken to be about the newest one that is at
-// work, unless it is about lists or resources. What finds no reader waits for one, but for log messages.
+// stream is where a message goes. What finds no reader waits for one, but for log messages.
 func (s *session) stream(p *process, m *wire.Message) *queue {
-	c := p.newest()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := len(s.streams)
-	outside := isListChanged(m) || m.Method == methodUpdated
-	switch {
-	case n > 0 && (outside || c == nil):
-		return s.streams[n-1]
-	case c != nil:
-		return c.q
-	case m.Method != methodLog:
+	q := s.reader(p, m)
+	if q == nil && m.Method != methodLog {
 		s.mail(p, m)
+	}
+	return q
+}
+
+// reader is the stream or call that a message goes to; nil if none is open. On a pipe nothing says which call a message is about: it is
+// taken to be about the newest one that is at work, unless it is about lists or resources. The caller holds the lock.
+func (s *session) reader(p *process, m *wire.Message) *queue {
+	outside := isListChanged(m) || m.Method == methodUpdated
+	c := p.newest()
+	if c != nil && !outside {
+		return c.q
+	}
+	for _, q := range slices.Backward(s.streams) {
+		if q.isOpen() {
+			return q
+		}
+	}
+	if c != nil {
+		return c.q
 	}
 	return nil
 }
@@ -117,26 +127,27 @@ func (s *session) mail(p *process, m *wire.Message) {
 	}
 }
 
-// keep mails what a stream that ends did not pass on, the message that it had taken before all others. The caller holds the lock.
-func (s *session) keep(taken *wire.Message, q *queue) {
+// keep passes on elsewhere, or mails, what a stream or call that ends did not pass on. The caller holds the lock.
+func (s *session) keep(q *queue) {
 	left := q.stop()
 	if s.own == nil {
 		return
 	}
-	if taken != nil {
-		left = append([]*wire.Message{taken}, left...)
-	}
 	for _, m := range left {
-		if m.Method != methodLog {
-			s.mail(s.own, m)
+		if m.Kind == wire.Response || m.Method == methodProgress || m.Method == methodLog {
+			continue
 		}
+		if next := s.reader(s.own, m); next != nil {
+			if taken, _ := next.try(m); taken {
+				continue
+			}
+		}
+		s.mail(s.own, m)
 	}
 }
 
-// collect hands what waits to a stream or call that begins.
+// collect hands what waits to a stream or call that begins. The caller holds the lock.
 func (s *session) collect(q *queue) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, m := range s.mailed {
 		q.push(m, 0)
 	}

@@ -21,7 +21,8 @@ type queue struct {
 	mu    sync.Mutex
 	items []*wire.Message
 	bytes int
-	err   error // why nothing more comes
+	hand  *wire.Message // what the reader took last, until it comes for more
+	err   error         // why nothing more comes
 	held  *holding
 	wake  chan struct{}
 	room  chan struct{}
@@ -106,29 +107,34 @@ func (q *queue) fail(err error) {
 	poke(q.room)
 }
 
-// stop ends the queue, and returns what was in it.
+// stop ends the queue, and returns what its reader has not passed on: what it took last without coming for more, and all behind.
 func (q *queue) stop() []*wire.Message {
 	q.fail(errStopped)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	left := q.items
-	q.items, q.bytes = nil, 0
+	if q.hand != nil {
+		left = append([]*wire.Message{q.hand}, left...)
+	}
+	q.hand, q.items, q.bytes = nil, nil, 0
 	return left
 }
 
-// isStopped reports whether the queue ended in peace.
-func (q *queue) isStopped() bool {
+// isOpen reports whether the queue has not ended.
+func (q *queue) isOpen() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return errors.Is(q.err, errStopped)
+	return q.err == nil
 }
 
-// next waits for a message.
+// next waits for a message. The one before it has been passed on.
 func (q *queue) next(ctx context.Context) (*wire.Message, error) {
 	for {
 		q.mu.Lock()
+		q.hand = nil
 		if len(q.items) > 0 {
 			m := q.items[0]
+			q.hand = m
 			q.items[0] = nil
 			q.items = q.items[1:]
 			q.bytes -= len(m.Raw)

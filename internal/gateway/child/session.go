@@ -90,14 +90,34 @@ func (s *session) Call(ctx context.Context, c *backend.Call, sink backend.Sink) 
 			return s.subscription(ctx, c, sink)
 		}
 	}
-	return s.b.call(ctx, s.process, c, sink, func(_ *process, c *call) []wire.Edit {
-		s.collect(c.q)
+	var q *queue
+	err := s.b.call(ctx, s.process, c, sink, func(_ *process, c *call) []wire.Edit {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		q = c.q
+		s.collect(q)
 		return nil
 	})
+	if q != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.keep(q)
+	}
+	return err
 }
 
-// subscription passes a subscription on, and the end of one if nobody else has it.
+// subscription passes a subscription on, and the end of one if nobody else has it. If its server is given up before it was sent, it goes
+// to the next.
 func (s *session) subscription(ctx context.Context, c *backend.Call, sink backend.Sink) error {
+	for {
+		err := s.subscribe(ctx, c, sink)
+		if !errors.Is(err, errStopped) || s.b.ctx.Err() != nil {
+			return err
+		}
+	}
+}
+
+func (s *session) subscribe(ctx context.Context, c *backend.Call, sink backend.Sink) error {
 	found, err := s.b.found(ctx)
 	if err != nil {
 		return s.b.failed(err, false)
@@ -167,19 +187,17 @@ func (s *session) Listen(ctx context.Context, _ *backend.Call, sink backend.Sink
 		return nil
 	}
 	s.streams = append(s.streams, q)
+	s.collect(q) // at once, or what is said meanwhile would come before it
 	s.mu.Unlock()
-	s.collect(q)
-	var taken *wire.Message
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.streams = slices.DeleteFunc(s.streams, func(other *queue) bool { return other == q })
-		s.keep(taken, q)
+		s.keep(q)
 	}()
 	for {
 		m, err := q.next(ctx)
 		if ctx.Err() != nil || errors.Is(err, errStopped) {
-			taken = m
 			return nil
 		}
 		if err == nil {

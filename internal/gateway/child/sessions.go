@@ -46,9 +46,6 @@ func (t *sessions) open(ctx context.Context, c backend.Client, must bool) (*sess
 		return nil, err
 	}
 	t.add(s)
-	if s.own.over() {
-		t.end(s) // it may have ended before there was an entry to remove
-	}
 	return s, nil
 }
 
@@ -179,8 +176,8 @@ func (t *sessions) add(s *session) {
 	}
 	t.byID[s.id] = s
 	t.mu.Unlock()
-	if t.b.ctx.Err() != nil {
-		t.end(s) // the end of all may have been before there was an entry
+	if t.b.ctx.Err() != nil || !s.usable() {
+		t.end(s) // the end of all, or of its process, may have been before there was an entry
 	}
 	if oldest != nil {
 		t.end(oldest)

@@ -39,7 +39,7 @@ func TestAChildIsEndedGentlyFirst(t *testing.T) {
 		within time.Duration
 	}{
 		"by its stdin":                            {"echo", time.Minute, time.Minute, "stdin closed", 5 * time.Second},
-		"by SIGTERM if it does not read":          {"deaf", 10 * time.Second, time.Minute, "terminated", 9 * time.Second},
+		"by SIGTERM if it does not read":          {"deaf", 20 * time.Second, time.Minute, "terminated", 19 * time.Second},
 		"by SIGKILL if that does not help":        {"stop", 300 * time.Millisecond, time.Minute, "", 5 * time.Second},
 		"by SIGKILL if there is no time for more": {"deaf", time.Hour, 300 * time.Millisecond, "", 5 * time.Second},
 	} {

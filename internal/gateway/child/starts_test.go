@@ -34,3 +34,15 @@ func TestAProcessThatEndsBeforeItIsAskedIsOneThatDied(t *testing.T) {
 		}
 	})
 }
+
+func TestASessionWhoseProcessEndedBeforeItWasKnownIsNotKept(t *testing.T) {
+	t.Parallel()
+	b := bare(t)
+	s := b.newSession()
+	s.own = b.process()
+	close(s.own.waited)
+	b.sessions.add(s)
+	if !s.isEnded() || b.sessions.find(s.id) != nil {
+		t.Error("it is known though its process has ended")
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -76,4 +77,39 @@ func asSession(t *testing.T, c backend.Channel) *session {
 		t.Fatalf("%T is no session", c)
 	}
 	return s
+}
+
+func TestASubscriptionWhoseServerIsGivenUpGoesToTheNext(t *testing.T) {
+	t.Parallel()
+	for name, inTurn := range map[string]bool{"while it waits for its turn": false, "while it waits for a process": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				b := bare(t)
+				before := b.serve()
+				s := b.newSession()
+				b.sessions.add(s)
+				if !inTurn {
+					before.turn <- struct{}{}
+				}
+				ended := make(chan error, 1)
+				go func() {
+					ended <- s.Call(b.ctx, request("1", "resources/subscribe", `{"uri":"test://a"}`), newRecorder())
+				}()
+				synctest.Wait()
+				next := b.serve()
+				next.keeper.set(b.process(), nil)
+				close(before.keeper.done)
+				if !inTurn {
+					<-before.turn
+				}
+				synctest.Wait()
+				if len(next.keeper.ready.out.items) != 1 || len(next.subscribedTo(s)) != 1 || len(ended) > 0 {
+					t.Errorf("the next was sent %d messages, and it has noted %q", len(next.keeper.ready.out.items), next.subscribedTo(s))
+				}
+				b.cancel()
+				synctest.Wait()
+			})
+		})
+	}
 }

@@ -104,7 +104,7 @@ func (h *hub) admit(p *process, l *listener, own *upstream) (joined bool, refusa
 	switch {
 	case h.s.b.ctx.Err() != nil: // before all else: the end of all listeners may have been
 		return false, nil, errStopped
-	case h.sub != nil && h.sub.p == p && h.sub.acked:
+	case h.sub != nil && h.sub.p == p && h.sub.acked && !p.over(): // or all may have moved already
 		h.listeners[l] = true
 		l.acknowledge(&h.sub.granted)
 		return true, nil, nil

@@ -82,17 +82,28 @@ func (d *database) tools(ctx context.Context) ([]*tool, error) {
 	return []*tool{d.tool}, nil
 }
 
+// planned is what the server says of the statement. Who waits for a check whose findings are to be looked at again waits for the next,
+// which has begun after all that was forgotten by then.
 func (d *database) planned(ctx context.Context) (*plan, error) {
+	found, isForgotten, err := d.look(ctx)
+	if isForgotten {
+		found, _, err = d.look(ctx)
+	}
+	return found, err
+}
+
+// look returns what is known, or what the next check finds; isForgotten says that this was forgotten during the check.
+func (d *database) look(ctx context.Context) (found *plan, isForgotten bool, err error) {
 	d.mu.Lock()
 	age := time.Since(d.checked)
 	switch {
 	case d.plan != nil && age >= d.interval && !d.checked.IsZero():
 		d.start(ctx)
 		defer d.mu.Unlock()
-		return d.plan, nil
+		return d.plan, false, nil
 	case d.plan != nil && !d.checked.IsZero(), d.err != nil && age < failureMemory:
 		defer d.mu.Unlock()
-		return d.plan, d.err
+		return d.plan, false, d.err
 	}
 	d.start(ctx)
 	running := d.running
@@ -100,11 +111,11 @@ func (d *database) planned(ctx context.Context) (*plan, error) {
 	select {
 	case <-running:
 	case <-ctx.Done():
-		return nil, d.failure(classTimeout, false, "", context.Cause(ctx))
+		return nil, false, d.failure(classTimeout, false, "", context.Cause(ctx))
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.plan, d.err
+	return d.plan, d.checked.IsZero(), d.err
 }
 
 // start begins a check unless one runs. The caller holds the lock.

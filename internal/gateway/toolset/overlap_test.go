@@ -65,7 +65,7 @@ func TestAWriteThatTakesTooLongIsATimeoutThoughItsContextHasNotEndedYet(t *testi
 	}
 }
 
-func TestWhatIsForgottenDuringACheckIsCheckedAgain(t *testing.T) {
+func TestWhatIsForgottenDuringACheckIsCheckedAgainBeforeAnybodyIsAnswered(t *testing.T) {
 	t.Parallel()
 	for name, isForgotten := range map[string]bool{"it is": true, "it is not": false} {
 		t.Run(name, func(t *testing.T) {
@@ -83,9 +83,9 @@ func TestWhatIsForgottenDuringACheckIsCheckedAgain(t *testing.T) {
 				if _, err := d.planned(testContext(t)); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if n := checks.Load(); n != 2 && isForgotten || n != 1 && !isForgotten {
-				t.Errorf("it was checked %d times", n)
+				if n := checks.Load(); n != 2 && isForgotten || n != 1 && !isForgotten {
+					t.Errorf("it was checked %d times", n)
+				}
 			}
 		})
 	}
@@ -103,5 +103,24 @@ func TestWhoComesAfterTheEndWaitsForNoConnection(t *testing.T) {
 	d.close(testContext(t)) // for which nobody waits either
 	if took := time.Since(begun); took > 30*time.Second {
 		t.Errorf("it took %s", took)
+	}
+}
+
+func TestWhoComesAtTheEndIsNotConnected(t *testing.T) {
+	t.Parallel()
+	var dialled atomic.Int64
+	d := reached(t, func(context.Context, string, string) (net.Conn, error) {
+		dialled.Add(1)
+		return nil, errors.New("there is nobody")
+	})
+	close(d.pool.over) // and its slots are free still
+	for range 64 {     // each finds two ways open
+		_, _, err := d.pool.get(testContext(t), false)
+		if failure := failureOf(t, err); failure.Class != classConnect || !errors.Is(failure, errClosed) {
+			t.Fatal(err)
+		}
+	}
+	if n := dialled.Load(); n > 0 || len(d.pool.slots) > 0 {
+		t.Errorf("it was dialled %d times, and %d slots are held", n, len(d.pool.slots))
 	}
 }

@@ -61,11 +61,10 @@ type pool struct {
 	tls    func() (*tls.Config, error)
 	dial   dialFunc
 	slots  chan struct{} // one element for each lease
-	over   chan struct{} // closed with the pool
+	over   chan struct{} // closed with the pool, under mu
 
-	mu     sync.Mutex
-	closed bool
-	idle   []*connection // the one used last comes last
+	mu   sync.Mutex
+	idle []*connection // the one used last comes last
 }
 
 func newPool(b *Backend, config *table.PostgresTool, o Options) *pool {
@@ -93,6 +92,9 @@ func (p *pool) get(ctx context.Context, fresh bool) (l *lease, reused bool, err 
 			<-p.slots
 		}
 	}()
+	if p.isOver() { // of two cases that are ready the select takes any
+		return nil, false, p.failure(classConnect, false, "", errClosed)
+	}
 	if !fresh {
 		if c := p.take(ctx); c != nil {
 			c.meter.handedOut()
@@ -105,6 +107,15 @@ func (p *pool) get(ctx context.Context, fresh bool) (l *lease, reused bool, err 
 		return nil, false, p.unconnected(ctx, err)
 	}
 	return &lease{&connection{PgConn: conn, meter: read, born: time.Now()}}, false, nil
+}
+
+func (p *pool) isOver() bool {
+	select {
+	case <-p.over:
+		return true
+	default:
+		return false
+	}
 }
 
 // take returns an idle connection, and closes those that are too old.
@@ -138,7 +149,7 @@ func (p *pool) put(ctx context.Context, l *lease) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || l.IsClosed() || l.TxStatus() != 'I' || l.meter.settings > maxSettings {
+	if p.isOver() || l.IsClosed() || l.TxStatus() != 'I' || l.meter.settings > maxSettings {
 		return
 	}
 	c := p.end(l)
@@ -190,11 +201,10 @@ func (p *pool) hangUp(ctx context.Context, c *connection) {
 // close closes the idle connections, and waits as long as ctx lives for those in use to come back.
 func (p *pool) close(ctx context.Context) {
 	p.mu.Lock()
-	if p.closed {
+	if p.isOver() {
 		p.mu.Unlock()
 		return // or it would wait for the slots that the first one keeps
 	}
-	p.closed = true
 	close(p.over)
 	for _, c := range p.idle {
 		c.expiry.Stop()

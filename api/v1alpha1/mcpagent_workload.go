@@ -108,6 +108,13 @@ type AgentGateway struct {
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
+	// imagePullSecrets are Secrets of this namespace that hold credentials for the registry of the gateway's image.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	ImagePullSecrets []ObjectName `json:"imagePullSecrets,omitempty"`
+
 	// tls serves the endpoint by HTTPS.
 	// +optional
 	TLS *GatewayTLS `json:"tls,omitempty"`

@@ -53,6 +53,11 @@ func (in *AgentGateway) DeepCopyInto(out *AgentGateway) {
 		*out = new(Resources)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.ImagePullSecrets != nil {
+		in, out := &in.ImagePullSecrets, &out.ImagePullSecrets
+		*out = make([]ObjectName, len(*in))
+		copy(*out, *in)
+	}
 	if in.TLS != nil {
 		in, out := &in.TLS, &out.TLS
 		*out = new(GatewayTLS)

@@ -68,6 +68,10 @@ func gatewayTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.P
 	name := GatewayName(agent.Name)
 	volumes, mounts := gatewayVolumes(agent, env)
 	resources := gatewayResources(agent.Spec.Gateway)
+	var pullSecrets []corev1.LocalObjectReference
+	if gateway := agent.Spec.Gateway; gateway != nil {
+		pullSecrets = localReferences(gateway.ImagePullSecrets)
+	}
 	return corev1.PodTemplateSpec{
 		ObjectMeta: metav1.ObjectMeta{Labels: agentLabels(agent.Name, ComponentGateway)},
 		Spec: corev1.PodSpec{
@@ -76,6 +80,7 @@ func gatewayTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.P
 			DeprecatedServiceAccount:      name,
 			AutomountServiceAccountToken:  new(false),
 			EnableServiceLinks:            new(false),
+			ImagePullSecrets:              pullSecrets,
 			TerminationGracePeriodSeconds: new(gatewayGraceSeconds),
 			TopologySpreadConstraints:     spread(agent.Name),
 			SecurityContext: &corev1.PodSecurityContext{

@@ -63,9 +63,7 @@ func runtimeTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.P
 	if agent.Spec.Auth.Type == mcpv1alpha1.AgentAuthTokens {
 		template.Spec.Volumes = append(template.Spec.Volumes, corev1.Volume{Name: "token", VolumeSource: agentToken(agent, env)})
 	}
-	for _, secret := range asked.ImagePullSecrets {
-		template.Spec.ImagePullSecrets = append(template.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret.Name})
-	}
+	template.Spec.ImagePullSecrets = localReferences(asked.ImagePullSecrets)
 	if env.ConfigHash != "" {
 		template.Annotations = map[string]string{AnnotationConfigHash: env.ConfigHash}
 	}

@@ -60,9 +60,7 @@ func podTemplate(server *mcpv1alpha1.MCPServer, env Environment, configHash stri
 	if spec.TerminationGracePeriodSeconds != nil {
 		template.Spec.TerminationGracePeriodSeconds = spec.TerminationGracePeriodSeconds
 	}
-	for _, secret := range spec.ImagePullSecrets {
-		template.Spec.ImagePullSecrets = append(template.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: secret.Name})
-	}
+	template.Spec.ImagePullSecrets = localReferences(spec.ImagePullSecrets)
 	place(&template.Spec, spec.Scheduling, server.Name)
 	if NeedsBridge(server) {
 		bridged(&template.Spec, server, env) // it drains by itself
@@ -81,6 +79,14 @@ func lingers(asked *mcpv1alpha1.UpdateStrategy, graceSeconds int64) *corev1.Life
 		return nil
 	}
 	return &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Sleep: &corev1.SleepAction{Seconds: seconds}}}
+}
+
+func localReferences(names []mcpv1alpha1.ObjectName) []corev1.LocalObjectReference {
+	var list []corev1.LocalObjectReference
+	for _, n := range names {
+		list = append(list, corev1.LocalObjectReference{Name: n.Name})
+	}
+	return list
 }
 
 func place(pod *corev1.PodSpec, asked *mcpv1alpha1.Scheduling, server string) {

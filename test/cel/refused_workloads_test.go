@@ -19,6 +19,9 @@ var refusedWorkloads = []refused{
 	{"a pull secret has a name", workload("imagePullSecrets: [{}]"), ofWorkload + "imagePullSecrets[].name", "Required value"},
 	{"a pull secret has the name of an object", workload("imagePullSecrets: [{name: A}]"), ofWorkload + "imagePullSecrets[].name", "name of an object"},
 	{"a pull secret is given once", workload("imagePullSecrets: [{name: a}, {name: a}]"), ofWorkload + "imagePullSecrets[]", "Duplicate value"},
+	{"a gateway's pull secret has a name", gateway("imagePullSecrets: [{}]"), "spec.gateway.imagePullSecrets[].name", "Required value"},
+	{"a gateway's pull secret is the name of an object", gateway("imagePullSecrets: [{name: A}]"), "spec.gateway.imagePullSecrets[].name", "name of an object"},
+	{"a gateway's pull secret is given once", gateway("imagePullSecrets: [{name: a}, {name: a}]"), "spec.gateway.imagePullSecrets[]", "Duplicate value"},
 	{"a variable is given once", workload("env: [{name: A}, {name: A}]"), ofWorkload + "env[]", "Duplicate value"},
 	{"a variable has a name", workload("env: [{name: ''}]"), ofWorkload + "env", "1 to 253 characters"},
 	{

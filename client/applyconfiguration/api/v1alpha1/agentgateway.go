@@ -11,6 +11,8 @@ type AgentGatewayApplyConfiguration struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	// resources are what a pod of the gateway may use. Default: 50m CPU and 64Mi memory requested, 1 CPU and 256Mi at most.
 	Resources *ResourcesApplyConfiguration `json:"resources,omitempty"`
+	// imagePullSecrets are Secrets of this namespace that hold credentials for the registry of the gateway's image.
+	ImagePullSecrets []ObjectNameApplyConfiguration `json:"imagePullSecrets,omitempty"`
 	// tls serves the endpoint by HTTPS.
 	TLS *GatewayTLSApplyConfiguration `json:"tls,omitempty"`
 	// publicURL is the address that clients outside the cluster use, through an Ingress or HTTPRoute of yours, such as
@@ -41,6 +43,19 @@ func (b *AgentGatewayApplyConfiguration) WithReplicas(value int32) *AgentGateway
 // If called multiple times, the Resources field is set to the value of the last call.
 func (b *AgentGatewayApplyConfiguration) WithResources(value *ResourcesApplyConfiguration) *AgentGatewayApplyConfiguration {
 	b.Resources = value
+	return b
+}
+
+// WithImagePullSecrets adds the given value to the ImagePullSecrets field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the ImagePullSecrets field.
+func (b *AgentGatewayApplyConfiguration) WithImagePullSecrets(values ...*ObjectNameApplyConfiguration) *AgentGatewayApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithImagePullSecrets")
+		}
+		b.ImagePullSecrets = append(b.ImagePullSecrets, *values[i])
+	}
 	return b
 }
 

@@ -69,13 +69,14 @@ func (s Subject) unready() string {
 // Workload looks for what is wrong, in the pods first, which it sorts: they know more than the Deployment. events is where the events
 // of a pod that waits for a volume are listed, one pod's in a look, and memory what they said before.
 func (s Subject) Workload(ctx context.Context, events client.Reader, memory *Memory, deployment *appsv1.Deployment, pods []corev1.Pod) Finding {
-	waiting := mounts{events: events, memory: memory}
 	slices.SortFunc(pods, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	all, waiting := s.look(pods)
+	memory.ask(ctx, events, waiting)
 	var later time.Duration
-	for i := range pods {
-		d := s.Pod(&pods[i], time.Now())
+	for _, of := range all {
+		d := of.Finding
 		if d.Reason == mcpv1alpha1.ReasonMountFailed {
-			d = waiting.explain(ctx, &pods[i], d)
+			d = memory.explain(of.pod, d)
 		}
 		if d.Reason != "" {
 			return d
@@ -88,6 +89,30 @@ func (s Subject) Workload(ctx context.Context, events client.Reader, memory *Mem
 		return d
 	}
 	return Finding{After: later}
+}
+
+// found is what is found of a pod.
+type found struct {
+	Finding
+
+	pod *corev1.Pod
+}
+
+// look says what is wrong with each pod up to the first that needs no more questions, and which of them wait for a volume.
+func (s Subject) look(pods []corev1.Pod) (all []found, waiting []*corev1.Pod) {
+	now := time.Now()
+	for i := range pods {
+		d := found{pod: &pods[i], Finding: s.Pod(&pods[i], now)}
+		all = append(all, d)
+		switch d.Reason {
+		case "":
+		case mcpv1alpha1.ReasonMountFailed:
+			waiting = append(waiting, d.pod)
+		default:
+			return all, waiting
+		}
+	}
+	return all, waiting
 }
 
 func diagnoseDeployment(d *appsv1.Deployment) Finding {

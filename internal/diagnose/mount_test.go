@@ -48,8 +48,9 @@ func TestAStuckMountIsToldByTheNewestEventOfThePod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				looking := mounts{events: &lists{events: tt.events, err: tt.err}, memory: &Memory{}}
-				if diff := cmp.Diff(tt.want, looking.explain(t.Context(), makePod(), stuck)); diff != "" {
+				memory, pod := &Memory{}, makePod()
+				memory.ask(t.Context(), &lists{events: tt.events, err: tt.err}, []*corev1.Pod{pod})
+				if diff := cmp.Diff(tt.want, memory.explain(pod, stuck)); diff != "" {
 					t.Errorf("finding (-want +got)\n%s", diff)
 				}
 			})
@@ -133,6 +134,74 @@ func TestWhatAPodWaitsForIsToldOnWhileAnotherOneIsAskedAbout(t *testing.T) {
 		}
 		if want := []string{"uid-0", "uid-1", "uid-0", "uid-1", "uid-0"}; !slices.Equal(events.asked[:5], want) {
 			t.Errorf("asked about %v", events.asked)
+		}
+	})
+}
+
+// TestEachPodIsAskedAboutInItsTurn, however many there are: a minute is over before all were asked about.
+func TestEachPodIsAskedAboutInItsTurn(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{8, 40} {
+		t.Run(fmt.Sprint(n, " pods"), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				events, memory, pods := &lists{}, &Memory{}, stuckPods(n)
+				for look := range 3 * n {
+					if got := (Subject{}).Workload(t.Context(), events, memory, makeDeployment(), pods); got != (Finding{After: nextPodInterval}) {
+						t.Fatalf("look %d: %+v", look, got)
+					}
+					<-time.After(nextPodInterval)
+				}
+				times := map[string]int{}
+				for _, pod := range events.asked {
+					times[pod]++
+				}
+				for _, pod := range pods {
+					if times[string(pod.UID)] != 3 {
+						t.Errorf("pod %s was asked about %d times of %d, want 3", pod.Name, times[string(pod.UID)], len(events.asked))
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestWhatAPodSaidAnswersForItUntilItsTurn: of more pods than can be asked about in memoryAge, the last one tells.
+func TestWhatAPodSaidAnswersForItUntilItsTurn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events, memory, pods := &lists{only: "uid-39"}, &Memory{}, stuckPods(40)
+		events.events = []corev1.Event{{Reason: "FailedMount", Message: "no volume"}}
+		told := 0
+		for range 120 {
+			d := Subject{}.Workload(t.Context(), events, memory, makeDeployment(), pods)
+			switch {
+			case d.Reason != "":
+				told++
+			case told > 0:
+				t.Fatalf("it is not told any more after %d looks", told)
+			}
+			<-time.After(d.After)
+		}
+		if told < 60 {
+			t.Errorf("told in %d of 120 looks", told)
+		}
+	})
+}
+
+// TestWhatAPodSaidOnceIsNotToldForEver: events may be forbidden from some time on.
+func TestWhatAPodSaidOnceIsNotToldForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		events, memory, pods := &lists{}, &Memory{}, stuckPods(1)
+		events.events = []corev1.Event{{Reason: "FailedMount", Message: "no volume"}}
+		for age := time.Duration(0); age < 2*memoryAge; age += eventsInterval {
+			d := Subject{}.Workload(t.Context(), events, memory, makeDeployment(), pods)
+			if (d.Reason == "MountFailed") != (age < memoryAge) || d.After != eventsInterval {
+				t.Errorf("%s after the last answer: %+v", age, d)
+			}
+			events.err, events.events = errors.New("forbidden"), nil
+			<-time.After(eventsInterval)
 		}
 	})
 }

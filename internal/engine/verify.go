@@ -152,7 +152,7 @@ func (s *scope) probed(pods []probe.Pod, trusted trust) probe.Server {
 	for i := range s.pods {
 		uid := s.pods[i].UID
 		if !slices.ContainsFunc(pods, func(asked probe.Pod) bool { return asked.UID == uid }) {
-			server.Unready = append(server.Unready, uid)
+			server.Others = append(server.Others, uid)
 		}
 	}
 	if !s.settings.Forwarded && s.MCPDialer == nil {

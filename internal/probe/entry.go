@@ -41,8 +41,8 @@ type Server struct {
 	// Pods are the ready pods.
 	Pods []Pod
 
-	// Unready are the other pods that exist: what is known of them is kept.
-	Unready []types.UID
+	// Others are the other pods that exist, ready or not: what is known of them is kept.
+	Others []types.UID
 
 	// Service is the host and port of the Service, asked once a generation; empty asks never.
 	Service string
@@ -87,7 +87,7 @@ type Verdict struct {
 	Failure   *mcp.Error
 	FailedPod string
 
-	// ServiceFailure is why the Service does not answer though a pod does; nil if it does or was not asked.
+	// ServiceFailure is why the Service does not answer though a pod does; nil if it does, was not asked, or is given time still.
 	ServiceFailure *mcp.Error
 
 	// Attempts is how many handshakes of this generation failed in a row; 0 unless they are counted.
@@ -107,50 +107,6 @@ func sameFailure(a, b *mcp.Error) bool {
 		return a == b
 	}
 	return a.Reason == b.Reason && a.Message == b.Message
-}
-
-const (
-	// A pod that never answered is reported after so many failures in a row, one that did after fewer.
-	newFailures, oldFailures = 3, 2
-
-	maxBackoff = 2 * time.Minute
-)
-
-// backoff returns the pause after n failures in a row: short ones first, since most servers need only moments to start.
-func backoff(n int) time.Duration {
-	first := []time.Duration{200 * time.Millisecond, 500 * time.Millisecond, time.Second}
-	if n <= len(first) {
-		return first[max(n, 1)-1]
-	}
-	return min(time.Second<<min(n-len(first), 10), maxBackoff)
-}
-
-// streak is the history of one address.
-type streak struct {
-	answered bool       // it answered once
-	failures int        // in a row since
-	slow     bool       // the last answer, or failure, took long
-	settling bool       // the failures are not told yet
-	err      *mcp.Error // the last failure
-	next     time.Time  // when to ask again; of one that answers, when it did: the one longest ago has its turn
-}
-
-// failed says that the address does not answer, and has not for long enough to say so.
-func (s *streak) failed() bool {
-	return !s.settling && (s.failures >= newFailures || s.answered && s.failures >= oldFailures)
-}
-
-// known says that there is something to report.
-func (s *streak) known() bool { return s.failed() || s.answered }
-
-func (s *streak) succeed(now time.Time, a answer) {
-	*s = streak{answered: true, slow: a.took >= slowFailure, next: now}
-}
-
-func (s *streak) fail(now time.Time, a answer) {
-	s.failures++
-	s.slow, s.settling = a.took >= slowFailure, false
-	s.err, s.next = a.err, now.Add(backoff(s.failures))
 }
 
 type podState struct {
@@ -189,13 +145,13 @@ type entry struct {
 	timers  [lanes]*time.Timer // until it does; nil if there is none
 
 	since     time.Time               // when it became unknown
-	away      map[types.UID]*podState // of pods that exist and are not ready
+	others    map[types.UID]*podState // of pods that exist and are not asked
 	result    *mcp.Result
 	resultAt  time.Time // when result was read
 	nextRound time.Time // when the next healthy pod is asked
 
 	current        time.Time // since when pods answer for the server's generation; zero while none does
-	service        serviceState
+	service        streak
 	serviceCounted int64
 
 	attempts int32 // that failed in a row
@@ -213,7 +169,7 @@ func (e *entry) stop() {
 
 func (e *entry) observe(server Server) {
 	if e.server.Service != server.Service || e.server.Generation != server.Generation {
-		e.service = serviceState{}
+		e.service = streak{}
 	}
 	if e.server.Generation != server.Generation && e.server.Generation != 0 {
 		e.attempts = 0
@@ -221,7 +177,7 @@ func (e *entry) observe(server Server) {
 	e.server = server
 	present := map[types.UID]*podState{}
 	for _, pod := range server.Pods {
-		state := cmp.Or(e.pods[pod.UID], e.away[pod.UID])
+		state := cmp.Or(e.pods[pod.UID], e.others[pod.UID])
 		if state == nil || state.pod != pod {
 			state = &podState{pod: pod, since: time.Now()}
 		}
@@ -233,14 +189,14 @@ func (e *entry) observe(server Server) {
 		}
 		present[pod.UID] = state
 	}
-	away := map[types.UID]*podState{}
-	for _, uid := range server.Unready {
-		if state := cmp.Or(e.pods[uid], e.away[uid]); state != nil {
-			away[uid] = state
+	others := map[types.UID]*podState{}
+	for _, uid := range server.Others {
+		if state := cmp.Or(e.pods[uid], e.others[uid]); state != nil {
+			others[uid] = state
 		}
 	}
 	wasKnown := e.known()
-	e.pods, e.away = present, away
+	e.pods, e.others = present, others
 	if wasKnown && !e.known() {
 		e.since = time.Now()
 	}
@@ -294,7 +250,7 @@ func (e *entry) verdict() Verdict {
 	}
 	if e.server.Service != "" {
 		v.Generation = min(v.Generation, e.serviceCounted)
-		if e.service.told && e.service.failed() {
+		if e.service.failed() {
 			v.ServiceFailure = e.service.err
 		}
 	}
@@ -311,7 +267,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 		}
 		e.countAttempt(a)
 		if a.err != nil {
-			e.service.fail(now, e.current, a)
+			e.service.fail(now, e.settled(now), a)
 			return
 		}
 		e.service.succeed(now, a)
@@ -325,10 +281,7 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 	e.countAttempt(a)
 	defer e.noteCurrent(now)
 	if a.err != nil {
-		p.fail(now, a)
-		if settled := p.since.Add(settles); e.result != nil && !p.answered && isUnreached(a.err) && now.Before(settled) {
-			p.settling, p.next = true, earlier(p.next, settled) // then it is told at once
-		}
+		e.failPod(p, now, a)
 		return
 	}
 	p.succeed(now, a)
@@ -341,9 +294,34 @@ func (e *entry) record(task task, a answer, interval time.Duration) {
 	}
 }
 
-// isUnreached says that there was no connection.
-func isUnreached(err *mcp.Error) bool {
-	return err.Reason == mcp.ConnectionFailed || err.Reason == mcp.ConnectTimeout
+// failPod notes a failure of a pod. One that comes to a server that answered has until it settled to take a connection.
+func (e *entry) failPod(p *podState, now time.Time, a answer) {
+	var settled time.Time
+	switch {
+	case a.err.Unreached && e.result != nil && !p.answered:
+		settled = p.since.Add(settles)
+	case p.excused:
+		p.failures = 0 // those before were the network's: it is given as many of its own as any other
+	}
+	p.fail(now, settled, a)
+}
+
+// settled is when the network has learned of the Service: its pods answer by then, and have for a while.
+func (e *entry) settled(now time.Time) time.Time {
+	if e.current.IsZero() { // none does, and no wonder that the Service does not either
+		return now.Add(settles)
+	}
+	return e.current.Add(settles)
+}
+
+// noteCurrent notes whether pods answer for the server's generation. Call it when that may have changed.
+func (e *entry) noteCurrent(now time.Time) {
+	switch {
+	case e.generation() < e.server.Generation:
+		e.current = time.Time{}
+	case e.current.IsZero():
+		e.current = now
+	}
 }
 
 // count takes the answer of a pod for a generation. What is told of the server is what was read last: a cheap check of

@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	// A server with so many failures in a row goes to the failing lane.
+	// A server with so many failures in a row goes to the failing lane, once that is told: until then somebody waits for the verdict.
 	freshFailures = 5
 
 	// One that took so long to fail goes there at once: a few of them would keep all workers of the fresh lane busy.
@@ -33,7 +33,7 @@ const (
 
 // laneOf returns the lane of an address that does not answer, or was never asked.
 func laneOf(s *streak) lane {
-	if s.failures >= freshFailures || s.slow {
+	if s.told && s.failures >= freshFailures || s.slow {
 		return failing
 	}
 	return fresh

@@ -160,10 +160,12 @@ func TestAddressesAreInTheLaneOfTheirHistory(t *testing.T) {
 		"never asked":              {streak{}, fresh},
 		"began to fail":            {streak{failures: 1}, fresh},
 		"failed four times":        {streak{failures: 4}, fresh},
-		"failed five times":        {streak{failures: 5}, failing},
+		"failed five times":        {streak{failures: 5, told: true}, failing},
+		"is not told yet":          {streak{failures: 5, excused: true}, fresh},
+		"not told, and slow":       {streak{failures: 5, excused: true, slow: true}, failing},
 		"kept a worker waiting":    {streak{failures: 1, slow: true}, failing},
 		"answered, began to fail":  {streak{answered: true, failures: 1}, fresh},
-		"answered, dead for a day": {streak{answered: true, failures: 700}, failing},
+		"answered, dead for a day": {streak{answered: true, failures: 700, told: true}, failing},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -153,7 +153,7 @@ func TestAPodKeepsItsGenerationWhileItIsNotReady(t *testing.T) {
 		p.Observe(server("a", "pod-1"))
 		p.pass(time.Second)
 		away := server("a")
-		away.Settled, away.Generation, away.Unready = false, 2, server("a", "pod-1").podUIDs()
+		away.Settled, away.Generation, away.Others = false, 2, server("a", "pod-1").podUIDs()
 		p.Observe(away)
 		p.pass(time.Minute)
 		back := server("a", "pod-1")
@@ -172,7 +172,7 @@ func TestAPodThatIsReadyNowAndThenIsStillReportedWhenItNeverAnswers(t *testing.T
 		p := start(t, Options{})
 		p.answer("pod-1:8080", reply{err: errRefused})
 		away := server("a")
-		away.Unready = server("a", "pod-1").podUIDs()
+		away.Others = server("a", "pod-1").podUIDs()
 		for range 3 {
 			p.Observe(server("a", "pod-1"))
 			p.pass(time.Second)

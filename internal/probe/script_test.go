@@ -174,7 +174,11 @@ func server(name string, pods ...string) Server {
 	return s
 }
 
-var errRefused = &mcp.Error{Reason: mcp.ConnectionFailed, Message: "Nothing listens on port 8080."}
+var (
+	errRefused = &mcp.Error{Reason: mcp.ConnectionFailed, Message: "Nothing listens on port 8080.", Unreached: true}
+	errClosed  = &mcp.Error{Reason: mcp.ConnectionFailed, Message: "The server closed the connection without answering."}
+	errNotMCP  = &mcp.Error{Reason: mcp.NotMCP, Message: "The answer is not MCP."}
+)
 
 // gaps returns the times between calls.
 func gaps(calls []call) []time.Duration {

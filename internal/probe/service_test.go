@@ -76,7 +76,7 @@ func TestServiceIsGivenTimeAnewWhenItsPodsWereAway(t *testing.T) {
 		p := start(t, Options{})
 		p.answer("a-svc:8080", reply{err: errRefused})
 		s, away := server("a", "pod-1"), server("a")
-		s.Service, away.Service, away.Unready = "a-svc:8080", "a-svc:8080", s.podUIDs()
+		s.Service, away.Service, away.Others = "a-svc:8080", "a-svc:8080", s.podUIDs()
 		p.Observe(s)
 		p.pass(4 * time.Second)
 		p.answer("a-svc:8080", reply{takes: 2 * time.Second, err: errRefused})
@@ -97,62 +97,4 @@ func TestServiceIsGivenTimeAnewWhenItsPodsWereAway(t *testing.T) {
 			t.Errorf("later: %+v", v)
 		}
 	})
-}
-
-// TestServersThatHangDoNotDelayWhatIsToldOfAService: until it is told, it waits for none of those that fail.
-func TestServersThatHangDoNotDelayWhatIsToldOfAService(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p := start(t, Options{})
-		for _, name := range []string{"one", "other"} { // each may keep half of the workers busy
-			h := p.hostile(name, 1000)
-			h.edit(p, reply{takes: 15 * time.Second, err: errRefused})
-		}
-		p.pass(2 * time.Hour)
-		p.answer("a-svc:8080", reply{err: errRefused})
-		s := server("a", "pod-1")
-		s.Service = "a-svc:8080"
-		p.Observe(s)
-		p.pass(settles)
-		if v := p.Verdict(s.UID); v.ServiceFailure != errRefused {
-			t.Errorf("verdict: %+v", v)
-		}
-	})
-}
-
-// TestPodThatTheNetworkLearnsLateIsNotReported: the last pod of before may be gone while the operator does not reach the new one yet.
-func TestPodThatTheNetworkLearnsLateIsNotReported(t *testing.T) {
-	t.Parallel()
-	for name, tt := range map[string]struct {
-		late time.Duration // that the new pod takes connections
-		told bool
-	}{
-		"a moment late":  {late: settles - 100*time.Millisecond},
-		"as good as not": {late: time.Hour, told: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				p := start(t, Options{})
-				s := server("a", "old")
-				p.Observe(s)
-				p.pass(time.Minute)
-				p.answer("new:8080", reply{err: errRefused})
-				s.Generation, s.Settled, s.Pods = 2, false, append(s.Pods, pod("new"))
-				p.Observe(s)
-				p.pass(time.Second)
-				s.Settled, s.Pods = true, s.Pods[1:]
-				p.Observe(s)
-				p.pass(tt.late - time.Second - time.Millisecond)
-				if v := p.Verdict(s.UID); v.Known != tt.told || (v.Failure == errRefused) != tt.told {
-					t.Errorf("before it does: %+v", v)
-				}
-				p.answer("new:8080", reply{})
-				p.pass(2 * time.Minute)
-				if v := p.Verdict(s.UID); !v.Known || !v.Serving || v.Failure != nil || v.Generation != 2 {
-					t.Errorf("after it does: %+v", v)
-				}
-			})
-		})
-	}
 }

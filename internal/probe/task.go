@@ -56,7 +56,7 @@ func (e *entry) next(opts Options) [lanes]task {
 		offer(l, task{at: atLeastOne(at), pod: &due.pod, asked: due.asked, tls: due.tls, last: due.lastFor(opts)})
 	}
 	if e.server.Service != "" && e.generation() == e.server.Generation && e.serviceCounted < e.server.Generation && e.result != nil {
-		offer(e.service.lane(), task{at: atLeastOne(e.service.next), asked: e.server.endpoint(), tls: e.server.TLS, last: e.result})
+		offer(laneOf(&e.service), task{at: atLeastOne(e.service.next), asked: e.server.endpoint(), tls: e.server.TLS, last: e.result})
 	}
 	return best
 }

@@ -44,7 +44,8 @@ func TestNoCallFailsWhileANodeIsDrainedAndAnUpgradeOfTheOperatorReplacesNoGatewa
 			}
 			return ""
 		})
-		calling := a.keepCalling(caller, "docs_test_simple_text", `{}`, "-url", ready.Status.Endpoint, "-at-once", "4", "-every", "10ms")
+		// None may hang either: one that was sent to the drained node and again later would take longer.
+		calling := a.keepCalling(caller, "docs_test_simple_text", `{}`, "-url", ready.Status.Endpoint, "-at-once", "4", "-every", "10ms", "-timeout", "15s")
 		f.drain(drained)
 		await(t, "two pods of the gateway are ready on the other node", 2*podStart, func() string {
 			elsewhere := 0

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
@@ -217,8 +216,8 @@ const (
 	// stopFile ends calls; begunFile is there since the first of them.
 	stopFile, begunFile = "/tmp/stop", "/tmp/stop.begun"
 
-	// leastCalls is how many there are in any case, however slow they are.
-	leastCalls = 20
+	// leastCalls is how many have to end before stopFile is there, so that there were calls meanwhile. A busy machine makes few.
+	leastCalls = 3
 )
 
 // letIn waits until each pod of the gateway answered a pod. Each node's network plugin learns of a new pod by itself, later
@@ -242,12 +241,12 @@ func (a *runningAgent) letIn(from client.ObjectKey, tool, arguments string, flag
 }
 
 // keepCalling calls a tool in a pod that is let in again and again, with more flags of `echo call`. It returns when the first call was made:
-// what is done next is done while there are calls. They may take long, but must succeed.
+// what is done next is done while there are calls. They may take long, up to the flag -timeout, but must succeed.
 func (a *runningAgent) keepCalling(pod client.ObjectKey, tool, arguments string, flags ...string) *calls {
 	a.t.Helper()
 	a.letIn(pod, tool, arguments, flags...)
 	c := &calls{fixture: a.fixture, pod: pod, done: make(chan string, 1)}
-	command := append([]string{"/echo", "call", "-until", stopFile, "-at-least", strconv.Itoa(leastCalls), "-timeout", "30s"}, flags...)
+	command := append([]string{"/echo", "call", "-until", stopFile, "-timeout", "30s"}, flags...)
 	go func() {
 		out, err := execute(context.WithoutCancel(a.t.Context()), pod, append(command, tool, arguments)...)
 		if err != nil {
@@ -269,7 +268,7 @@ func (a *runningAgent) keepCalling(pod client.ObjectKey, tool, arguments string,
 	return c
 }
 
-// noneFailed ends the calls and wants that none failed.
+// noneFailed ends the calls and wants that there were some until now, and that none failed.
 func (c *calls) noneFailed() {
 	c.t.Helper()
 	if out, err := execute(c.t.Context(), c.pod, "/echo", "touch", stopFile); err != nil {
@@ -282,15 +281,15 @@ func (c *calls) noneFailed() {
 		c.t.Fatal("the caller does not end")
 	}
 	var told struct {
-		Calls  int `json:"calls"`
-		Failed int `json:"failed"`
+		Meanwhile int `json:"meanwhile"`
+		Failed    int `json:"failed"`
 	}
 	first, _, _ := strings.Cut(out, "\n")
 	if err := json.Unmarshal([]byte(first), &told); err != nil {
 		c.t.Fatalf("the caller says %q: %v", out, err)
 	}
-	if told.Failed > 0 || told.Calls < leastCalls {
-		c.t.Errorf("wanted are %d calls and no failure: %s", leastCalls, out)
+	if told.Failed > 0 || told.Meanwhile < leastCalls {
+		c.t.Errorf("wanted are %d calls meanwhile and no failure: %s", leastCalls, out)
 	}
-	c.t.Logf("calls meanwhile: %s", first)
+	c.t.Logf("calls: %s", first)
 }

@@ -67,7 +67,7 @@ func TestGrantThatIsWithdrawnIsGoneForOpenSessionsAndCallsInFlight(t *testing.T)
 	f.tool("find-pet", findPet(api, nil))
 	a := f.agent("team", nil, "slow", "find-pet")
 	ready := a.awaitReady("slow", "find-pet")
-	changed := make(chan time.Time, 1)
+	changed := make(chan time.Time, 100) // the table may change a few times before
 	s := a.session(f.token("team", ready.Status.Endpoint), changed)
 	await(t, "the session has the tool", agentSoon, func() string { // each replica learns of its table by itself
 		if names, err := toolsOf(t.Context(), s); err != nil || !slices.Contains(names, "slow") {
@@ -75,10 +75,6 @@ func TestGrantThatIsWithdrawnIsGoneForOpenSessionsAndCallsInFlight(t *testing.T)
 		}
 		return ""
 	})
-	select {
-	case <-changed: // of what came before
-	default:
-	}
 	pods := namesOf(a.podsOf("gateway"))
 	a.letIn(a.caller(), "find-pet", `{"petId": 1}`)
 	ended := make(chan time.Time, 1)
@@ -93,8 +89,8 @@ func TestGrantThatIsWithdrawnIsGoneForOpenSessionsAndCallsInFlight(t *testing.T)
 		return ""
 	})
 
+	withdrawn := time.Now() // nothing that was told before is of it
 	a.change(func(object *agent) { object.Spec.Tools = []mcpv1alpha1.ObjectName{named("find-pet")} })
-	withdrawn := time.Now()
 	deadline := time.After(patience(withdrawnSoon))
 	await(t, "the tool is gone for the open session", withdrawnSoon, func() string {
 		names, err := toolsOf(t.Context(), s)
@@ -104,12 +100,15 @@ func TestGrantThatIsWithdrawnIsGoneForOpenSessionsAndCallsInFlight(t *testing.T)
 		return ""
 	})
 	for what, happened := range map[string]<-chan time.Time{"the session was told": changed, "the call in flight ended": ended} {
-		select {
-		case at := <-happened:
-			t.Logf("%s %.1fs after the grant was withdrawn, promised within %s", what, at.Sub(withdrawn).Seconds(), withdrawnSoon)
-		case <-deadline:
-			t.Fatalf("not %s after the grant was withdrawn: %s", patience(withdrawnSoon), what)
+		var at time.Time
+		for !at.After(withdrawn) {
+			select {
+			case at = <-happened:
+			case <-deadline:
+				t.Fatalf("not %s after the grant was withdrawn: %s", patience(withdrawnSoon), what)
+			}
 		}
+		t.Logf("%s %.1fs after the grant was withdrawn, promised within %s", what, at.Sub(withdrawn).Seconds(), withdrawnSoon)
 	}
 	await(t, "the API sees that nobody waits", withdrawnSoon, func() string {
 		if !api.requests("/echo")[0].Cancelled {

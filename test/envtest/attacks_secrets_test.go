@@ -241,7 +241,7 @@ func (f *fixture) expectNoCanary(log *os.File, metrics, canary string) {
 		defer response.Body.Close()
 		content, err = io.ReadAll(response.Body)
 		if err != nil || !bytes.Contains(content, []byte("controller_runtime_reconcile_total")) {
-			return fmt.Errorf("they have %d bytes (%w)", len(content), err)
+			return errors.Join(fmt.Errorf("they have %d bytes", len(content)), err)
 		}
 		return nil
 	})

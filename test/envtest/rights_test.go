@@ -115,8 +115,8 @@ func (f *fixture) awaitRights(account, namespace string) {
 		{Namespace: "default", Group: "discovery.k8s.io", Resource: "endpointslices", Name: "kubernetes", Verb: "get"},
 	} {
 		f.eventually(fmt.Sprintf("%s may %s %s in %s", account, right.Verb, right.Resource, right.Namespace), func() error {
-			if allowed, err := f.may(account, right); !allowed {
-				return fmt.Errorf("not yet (%w)", err)
+			if allowed, err := f.may(account, right); err != nil || !allowed {
+				return errors.Join(errors.New("not yet"), err)
 			}
 			return nil
 		})

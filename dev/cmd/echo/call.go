@@ -185,9 +185,9 @@ func call(ctx context.Context, args []string) error {
 		many load
 	)
 	flags := flag.NewFlagSet("call", flag.ContinueOnError)
-	flags.StringVar(&many.until, "until", "", "call again and again until this file exists, then print how many calls there were and how many failed; "+
+	flags.StringVar(&many.until, "until", "", "call again and again until this file exists, then print how many calls there were, before it was there, and "+
+		"that failed, and how long the longest took; "+
 		"the same with "+begun+" is made after the first")
-	flags.IntVar(&many.atLeast, "at-least", 0, "so many calls before the file ends them, with -until")
 	flags.IntVar(&many.atOnce, "at-once", 1, "so many calls at the same time, with -until")
 	flags.DurationVar(&many.every, "every", 0, "pause after each call, with -until")
 	if err := e.parse(flags, args); err != nil {

@@ -14,65 +14,87 @@ const begun = ".begun"
 
 // load does something again and again.
 type load struct {
-	until   string
-	atOnce  int
-	atLeast int
-	every   time.Duration
+	until  string
+	atOnce int
+	every  time.Duration
 
-	mu       sync.Mutex
-	calls    int
-	failures map[string]int
+	mu   sync.Mutex
+	told outcome
 }
 
-// run ends when the file exists and enough was done, prints what happened as JSON, and fails if a call did.
+// outcome is what came of a load.
+type outcome struct {
+	Calls int `json:"calls"`
+	// Meanwhile is how many ended before the file was there.
+	Meanwhile int            `json:"meanwhile"`
+	Failed    int            `json:"failed"`
+	Failures  map[string]int `json:"failures"`
+	// Longest is how long the longest call took.
+	Longest seconds `json:"longestSeconds"`
+}
+
+// seconds is a time that is told in seconds.
+type seconds time.Duration
+
+// MarshalJSON writes a number.
+func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(s).Seconds()) }
+
+// run ends when the file exists, prints what happened as JSON, and fails if a call did.
 func (l *load) run(ctx context.Context, do func(context.Context) error) error {
-	l.failures = map[string]int{}
 	var all sync.WaitGroup
 	for range l.atOnce {
 		all.Go(func() {
-			for !l.over(ctx) {
-				l.count(do(context.WithoutCancel(ctx)))
+			for !l.over() && ctx.Err() == nil {
+				begin := time.Now()
+				err := do(context.WithoutCancel(ctx))
+				l.count(err, time.Since(begin))
 				pause(ctx, l.every)
 			}
 		})
 	}
 	all.Wait()
-	failed := 0
-	for _, n := range l.failures {
-		failed += n
-	}
-	out, err := json.Marshal(map[string]any{"calls": l.calls, "failed": failed, "failures": l.failures})
+	out, err := json.Marshal(l.told)
 	if err != nil {
 		return err
 	}
 	fmt.Println(string(out))
-	if failed > 0 {
-		return fmt.Errorf("%d of %d calls failed", failed, l.calls)
+	if l.told.Failed > 0 {
+		return fmt.Errorf("%d of %d calls failed", l.told.Failed, l.told.Calls)
 	}
 	return nil
 }
 
-func (l *load) over(ctx context.Context) bool {
+func (l *load) over() bool {
 	_, err := os.Stat(l.until)
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return err == nil && l.calls >= l.atLeast || ctx.Err() != nil
+	return err == nil
 }
 
 // count makes the file that tells of the first call.
-func (l *load) count(err error) {
+func (l *load) count(err error, took time.Duration) {
+	isOver := l.over()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.calls++
-	if err != nil {
-		l.failures[err.Error()]++
+	l.told.Calls++
+	l.told.Longest = max(l.told.Longest, seconds(took))
+	if !isOver {
+		l.told.Meanwhile++
 	}
-	if l.calls > 1 {
+	l.failed(err)
+	if l.told.Calls == 1 {
+		l.failed(os.WriteFile(l.until+begun, nil, 0o600))
+	}
+}
+
+// failed counts a failure, if there is one. The caller holds the lock.
+func (l *load) failed(err error) {
+	if err == nil {
 		return
 	}
-	if err := os.WriteFile(l.until+begun, nil, 0o600); err != nil {
-		l.failures[err.Error()]++
+	if l.told.Failures == nil {
+		l.told.Failures = map[string]int{}
 	}
+	l.told.Failed++
+	l.told.Failures[err.Error()]++
 }
 
 func pause(ctx context.Context, d time.Duration) {

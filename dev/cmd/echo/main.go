@@ -4,7 +4,7 @@
 //	echo get [-n 1] [-timeout 3s] [-H 'Name: value']... URL...   fetch each URL, print status and body
 //	echo post [-timeout 3s] [-H 'Name: value']... URL BODY       the same by POST; the body is JSON unless -H says otherwise
 //	echo tools [-url $MCP_SERVER_URL] [-token-file $MCP_TOKEN_FILE]   list the tools of an MCP endpoint
-//	echo call  [the same] [-until FILE [-at-least 0] [-at-once 1] [-every 0s]] TOOL [ARGUMENTS]   call one of them, once or until the file exists
+//	echo call  [the same] [-until FILE [-at-once 1] [-every 0s]] TOOL [ARGUMENTS]   call one of them, once or until the file exists
 //	echo deny ADDR CERT KEY   be an admission webhook that refuses everything
 //	echo sleep                wait until told to stop
 //	echo eat                  take memory until killed

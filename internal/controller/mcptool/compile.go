@@ -39,9 +39,7 @@ func (r *Reconciler) compile(ctx context.Context, of types.NamespacedName, conte
 	case err != nil:
 		return nil, unusable(name, err)
 	}
-	r.shelf.put(of, found.sha256, stored)
-	if err := ctx.Err(); err != nil { // the tool may have been forgotten before that was put
-		r.shelf.drop(of, found.sha256)
+	if err := r.shelf.put(ctx, of, found.sha256, stored); err != nil {
 		return nil, fmt.Errorf("keep what was made of a document: %w", err)
 	}
 	return found, nil
@@ -167,10 +165,16 @@ type parcel struct {
 	stored []byte
 }
 
-func (s *shelf) put(of types.NamespacedName, sha256 string, stored []byte) {
+// put keeps what is to be written, unless ctx ended. An attempt's ctx ends before its tool is forgotten, and before another attempt begins: so
+// one that comes too late leaves nothing behind, and takes nothing of another one away.
+func (s *shelf) put(ctx context.Context, of types.NamespacedName, sha256 string, stored []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	s.parcels.Put(of, parcel{sha256, stored}, len(stored), maxShelf)
+	return nil
 }
 
 // get returns what is to be written of this digest; nil if it is not there.

@@ -344,14 +344,18 @@ func TestTheShelfGivesTheOldestUp(t *testing.T) {
 	t.Parallel()
 	s := &shelf{}
 	of := func(name string) types.NamespacedName { return types.NamespacedName{Name: name} }
-	large := make([]byte, maxShelf/2)
-	s.put(of("a"), "1", large)
-	s.put(of("b"), "2", large)
-	s.put(of("a"), "3", large) // in place of what it had
+	put := func(name, digest string) {
+		if err := s.put(t.Context(), of(name), digest, make([]byte, maxShelf/2)); err != nil {
+			t.Error(err)
+		}
+	}
+	put("a", "1")
+	put("b", "2")
+	put("a", "3") // in place of what it had
 	if s.get(of("a"), "1") != nil || s.get(of("a"), "3") == nil || s.get(of("b"), "2") == nil {
 		t.Errorf("kept: %v", s.parcels.Keys())
 	}
-	s.put(of("c"), "4", large)
+	put("c", "4")
 	if diff := cmp.Diff([]types.NamespacedName{of("a"), of("c")}, s.parcels.Keys()); diff != "" || s.parcels.Bytes() != maxShelf {
 		t.Errorf("%d bytes (-want +got)\n%s", s.parcels.Bytes(), diff)
 	}

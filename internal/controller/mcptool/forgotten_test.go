@@ -22,26 +22,58 @@ func (e *ending) Err() error {
 	return e.Context.Err()
 }
 
-// TestNothingIsKeptOfAToolThatIsForgottenAtAnyMoment: what was made of its document a moment later would stay.
-func TestNothingIsKeptOfAToolThatIsForgottenAtAnyMoment(t *testing.T) {
+// TestAnAttemptThatEndsAtAnyMomentLeavesTheShelfToWhoComesAfterIt: what it puts a moment later would stay when its tool is forgotten, and
+// what it takes back may be that of the next attempt, which made the same of the same document.
+func TestAnAttemptThatEndsAtAnyMomentLeavesTheShelfToWhoComesAfterIt(t *testing.T) {
 	t.Parallel()
-	w := makeWorld(t)
-	forgotten := 0
-	for looks := range 50 {
-		inner, cancel := context.WithCancel(t.Context())
-		ctx := &ending{inner, looks, func() {
-			cancel()
+	errand := reach.Document{Subject: reach.Subject{Key: demo}, Purpose: "{}"}
+	for name, tt := range map[string]struct {
+		after func(w *world, made *definitions, stored []byte) error // once its context ended
+		stays bool
+	}{
+		"the tool is forgotten": {after: func(w *world, _ *definitions, _ []byte) error {
 			w.shelf.forget(demo)
-			forgotten++
-		}}
-		found, err := w.useDocument(ctx, reach.Document{Subject: reach.Subject{Key: demo}, Purpose: "{}"}, []byte(document))
-		if isGone := inner.Err() != nil; (w.shelf.parcels.Bytes() == 0) != isGone {
-			t.Errorf("forgotten after %d looks: %t; %v, %v, %d bytes are kept", looks, isGone, found, err, w.shelf.parcels.Bytes())
-		}
-		w.shelf.forget(demo)
-		cancel()
-	}
-	if forgotten == 0 || forgotten == 50 {
-		t.Errorf("%d of 50 were forgotten meanwhile: want some", forgotten)
+			return nil
+		}},
+		"another attempt made the same": {stays: true, after: func(w *world, made *definitions, stored []byte) error {
+			return w.shelf.put(context.Background(), demo, made.sha256, stored)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := makeWorld(t)
+			made, err := w.useDocument(t.Context(), errand, []byte(document))
+			if err != nil {
+				t.Fatal(err)
+			}
+			stored := w.shelf.get(demo, made.sha256)
+			ended := 0
+			for looks := range 50 {
+				w.shelf.forget(demo)
+				inner, cancel := context.WithCancel(t.Context())
+				var comes error
+				waits := false // for the shelf, which the attempt holds
+				ctx := &ending{inner, looks, func() {
+					cancel()
+					ended++
+					if waits = !w.shelf.mu.TryLock(); !waits {
+						w.shelf.mu.Unlock()
+						comes = tt.after(w, made, stored)
+					}
+				}}
+				found, err := w.useDocument(ctx, errand, []byte(document))
+				if waits {
+					comes = tt.after(w, made, stored)
+				}
+				wantKept := inner.Err() == nil || tt.stays
+				if isKept := w.shelf.get(demo, made.sha256) != nil; isKept != wantKept || comes != nil {
+					t.Errorf("after %d looks at its context: kept: %t, want %t; %v, %v, %v", looks, isKept, wantKept, found, err, comes)
+				}
+				cancel()
+			}
+			if ended == 0 || ended == 50 {
+				t.Errorf("%d of 50 ended meanwhile: want some", ended)
+			}
+		})
 	}
 }

@@ -40,7 +40,8 @@ func (o *Options) addFlags(flags *flag.FlagSet, getenv func(string) string) {
 	flags.StringVar(&o.GatewayImage, "gateway-image", "",
 		"`image` with /mcp-gateway, which is the endpoint of agents and runs servers of the transport Stdio; without it neither is run, and they say so")
 	flags.BoolVar(&o.AllowPrivateEndpoints, "allow-private-endpoints", false,
-		"let the endpoints of MCPTools be at private addresses, such as Services of the cluster; loopback, link-local and metadata addresses never may")
+		"let the endpoints of MCPTools, and the OIDC issuers of MCPAgents, be at private addresses, such as Services of the cluster; "+
+			"loopback, link-local and metadata addresses never may")
 	flags.StringVar(&o.DNSNamespace, "dns-namespace", "kube-system",
 		"`namespace` of the pods that answer DNS, which gateways may ask; empty lets them ask anybody at port 53")
 	flags.StringVar(&o.DNSSelector, "dns-selector", "k8s-app=kube-dns", "`labels` of those pods; empty means all of the namespace")
@@ -70,7 +71,8 @@ func (o *Options) addWebhookFlags(flags *flag.FlagSet) {
 		"comma-separated `prefixes` of images that may run, whole up to a '/', ':' or '@' (default: all); or IMAGE_ALLOWLIST")
 	flags.BoolVar(&o.Policy.RequireDigest, "require-image-digest", false, "images must end in @sha256: and a digest; or REQUIRE_IMAGE_DIGEST")
 	flags.IntVar(&o.Policy.MaxStorageMounts, "max-storage-mounts", -1, "most `volumes` that a server may mount, -1 for any; or MAX_STORAGE_MOUNTS")
-	flags.Var((*list)(&o.Policy.RequiredLabels), "required-labels", "comma-separated `keys` of labels that MCPServers must have; or REQUIRED_LABELS")
+	flags.Var((*list)(&o.Policy.RequiredLabels), "required-labels",
+		"comma-separated `keys` of labels that MCPServers and MCPAgents must have, in metadata.labels; or REQUIRED_LABELS")
 }
 
 func (o *Options) addLogFlags(flags *flag.FlagSet) (development *bool) {

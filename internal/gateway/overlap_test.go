@@ -6,12 +6,9 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/seal"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
@@ -61,36 +58,6 @@ func TestATableInUseIsNeverSaidToBeRefused(t *testing.T) {
 		}
 	}
 	<-done
-}
-
-// restless is a server whose child was started once more whenever it is asked.
-type restless struct {
-	backend.Backend
-
-	starts atomic.Int64
-}
-
-func (r *restless) Status() table.ChildStatus {
-	return table.ChildStatus{Restarts: int(r.starts.Add(1))}
-}
-
-func TestARestartIsCountedOnceWhoeverAsksAtTheSameTime(t *testing.T) {
-	t.Parallel()
-	server, counts := &restless{}, &tables{}
-	b := front.NewBackend(table.Backend{Name: "child"}, server)
-	var counted atomic.Int64
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range 5000 {
-				counted.Add(int64(counts.newRestarts(b)))
-			}
-		})
-	}
-	all.Wait()
-	if got, want := counted.Load(), server.starts.Load(); got != want {
-		t.Errorf("of %d restarts %d were counted", want, got)
-	}
 }
 
 func TestAServerThatHasAnsweredIsNotGivenUpForItsDeadline(t *testing.T) {

@@ -38,27 +38,12 @@ type tables struct {
 	// stops ends the watch of each backend.
 	stops map[*front.Backend]context.CancelFunc
 	// leaving are the ends of backends that are gone; over, once there was a table, is closed when they have no time left.
-	leaving  sync.WaitGroup
-	over     chan struct{}
-	counting sync.Mutex
-	// restarts is how many restarts of children were counted, by backend.
-	restarts map[string]int
-}
+	leaving sync.WaitGroup
+	over    chan struct{}
 
-// newRestarts is how often the backend's children were started again since it was asked last.
-func (t *tables) newRestarts(b *front.Backend) int {
-	t.counting.Lock() // also while it is asked: an older count must not be noted after a newer one
-	defer t.counting.Unlock()
-	child := b.Status().Child
-	if child == nil {
-		return 0
-	}
-	if t.restarts == nil {
-		t.restarts = map[string]int{}
-	}
-	before := t.restarts[b.Config.Name]
-	t.restarts[b.Config.Name] = child.Restarts
-	return max(child.Restarts-before, 0)
+	counting sync.Mutex // held while restarts are counted
+	// restarts is how many restarts of its child were counted, for each server of the table in use.
+	restarts map[backend.Backend]int
 }
 
 // start takes the first table into use, and the ones that follow.
@@ -265,6 +250,7 @@ func (g *gateway) watch(ctx context.Context, next, before *front.State) {
 			go g.front.Watch(watching, b)
 		}
 	}
+	t.countFor(servers)
 	if before == nil {
 		return
 	}

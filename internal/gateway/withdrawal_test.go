@@ -14,13 +14,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
-	"github.com/mcp-operator/mcp-operator/internal/gateway/seal"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/source"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
 	"github.com/mcp-operator/mcp-operator/internal/table"
@@ -74,77 +73,98 @@ func served(s *table.Status) map[string]string {
 	return out
 }
 
-// TestATableTakesAwayAtOnceThoughADefinitionOfItIsNotThere: what it adds comes when it is there.
-func TestATableTakesAwayAtOnceThoughADefinitionOfItIsNotThere(t *testing.T) {
-	t.Parallel()
-	const fetched = `{"http":[{"definition":{"name":"fetched","inputSchema":{"type":"object"}},"method":"GET"}]}`
-	configMap, release := slowServer(t, fetched)
-	logger, watch := slog.New(slog.DiscardHandler), telemetry.New(telemetry.Options{})
-	g := &gateway{
-		logger: logger, telemetry: watch, panics: panics.New(logger, watch.Panicked),
-		front: front.New(front.Options{Logger: logger, Telemetry: watch, Sealer: seal.Ephemeral()}),
-	}
+const fetched = `{"http":[{"definition":{"name":"fetched","inputSchema":{"type":"object"}},"method":"GET"}]}`
+
+// withdrawing is a gateway, and two tables: the second takes away a tool and a server, and adds one whose tools are to be fetched.
+func withdrawing(t *testing.T, configMap *source.ConfigMap) (g *gateway, first, second *table.Table) {
+	t.Helper()
+	g = idle()
+	g.panics = panics.New(g.logger, g.telemetry.Panicked)
 	var err error
-	if g.definitions, err = source.NewDefinitions(configMap, t.TempDir(), logger, nil); err != nil {
+	if g.definitions, err = source.NewDefinitions(configMap, t.TempDir(), g.logger, nil); err != nil {
 		t.Fatal(err)
 	}
+	tools := func(name string, set table.Toolset, policy table.ToolPolicy) table.Backend {
+		return table.Backend{Name: name, Transport: table.TransportToolset, URL: "https://" + name + ".example", Toolset: &set, Tools: policy}
+	}
+	inline := table.Toolset{HTTP: []table.HTTPTool{toolOf("read"), toolOf("write")}}
+	sum := sha256.Sum256([]byte(fetched))
+	file := table.ToolFile{ConfigMap: "weather", Key: "tools.json", SHA256: hex.EncodeToString(sum[:])}
+	gone := tools("gone", table.Toolset{HTTP: []table.HTTPTool{toolOf("old")}}, table.ToolPolicy{})
+	first = tableOf("1", gone, tools("kept", inline, table.ToolPolicy{}))
+	second = tableOf("2", tools("kept", inline, table.ToolPolicy{Deny: []string{"write"}}),
+		tools("new", table.Toolset{Files: []table.ToolFile{file}}, table.ToolPolicy{}))
+	return g, first, second
+}
+
+// until waits until the tools that are served are those.
+func (g *gateway) until(ctx context.Context, t *testing.T, want map[string]string) {
+	t.Helper()
+	for tick := time.NewTicker(time.Millisecond); ; {
+		s := g.learned()
+		diff := cmp.Diff(want, served(&s))
+		if diff == "" {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("what is served, -want +got:\n%s", diff)
+		}
+	}
+}
+
+// TestATableTakesAwayAtOnceThoughADefinitionOfItIsNotThere: what it adds comes when it is there, and here nobody fetches it.
+func TestATableTakesAwayAtOnceThoughADefinitionOfItIsNotThere(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		g, first, second := withdrawing(t, &source.ConfigMap{Namespace: "team-a", Name: "gateway", Server: "https://10.0.0.1"})
+		defer g.tables.close(ctx)
+		if err := g.use(ctx, first); err != nil {
+			t.Fatal(err)
+		}
+		g.until(ctx, t, map[string]string{"gone": "old", "kept": "read,write"})
+		begun := time.Now()
+		if err := g.use(ctx, second); err != nil {
+			t.Fatal(err)
+		}
+		s := g.learned()
+		if diff := cmp.Diff(map[string]string{"kept": "read", "new": ""}, served(&s)); diff != "" || s.Revision != "2" {
+			t.Errorf("revision %s serves, -want +got:\n%s", s.Revision, diff)
+		}
+		if took := time.Since(begun); took != 0 {
+			t.Errorf("the table came into use after %s", took)
+		}
+	})
+}
+
+func TestWhoAsksForADefinitionThatIsOnItsWayIsNotToldThatItDoesNotExist(t *testing.T) {
+	t.Parallel()
+	configMap, release := slowServer(t, fetched)
+	g, first, second := withdrawing(t, configMap)
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	defer g.tables.close(ctx)
 	go g.definitions.Run(ctx)
 	endpoint := httptest.NewServer(g.front)
 	defer endpoint.Close()
-
-	sum := sha256.Sum256([]byte(fetched))
-	tools := func(name string, set table.Toolset, policy table.ToolPolicy) table.Backend {
-		return table.Backend{Name: name, Transport: table.TransportToolset, URL: "https://" + name + ".example", Toolset: &set, Tools: policy}
+	if err := g.use(ctx, first); err != nil {
+		t.Fatal(err)
 	}
-	use := func(revision string, backends ...table.Backend) {
-		t.Helper()
-		begun := time.Now()
-		err := g.use(ctx, &table.Table{
-			Version: table.Version, Revision: revision, Endpoint: table.Endpoint{Path: table.DefaultPath}, Auth: table.Auth{Type: table.AuthNone},
-			Backends: backends,
-		})
-		if took := time.Since(begun); err != nil || took > 1900*time.Millisecond { // who asks for what is on its way waits for 2 s
-			t.Fatalf("the table came into use after %s: %v", took, err)
-		}
+	g.until(ctx, t, map[string]string{"gone": "old", "kept": "read,write"})
+	if err := g.use(ctx, second); err != nil {
+		t.Fatal(err)
 	}
-	until := func(want map[string]string) {
-		t.Helper()
-		for tick := time.NewTicker(time.Millisecond); ; {
-			s := g.learned()
-			diff := cmp.Diff(want, served(&s))
-			if diff == "" {
-				return
-			}
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				t.Fatalf("what is served, -want +got:\n%s", diff)
-			}
-		}
-	}
-	inline := table.Toolset{HTTP: []table.HTTPTool{toolOf("read"), toolOf("write")}}
-	use("1", tools("gone", table.Toolset{HTTP: []table.HTTPTool{toolOf("old")}}, table.ToolPolicy{}), tools("kept", inline, table.ToolPolicy{}))
-	until(map[string]string{"gone": "old", "kept": "read,write"})
-
-	file := table.ToolFile{ConfigMap: "weather", Key: "tools.json", SHA256: hex.EncodeToString(sum[:])}
-	use("2", tools("kept", inline, table.ToolPolicy{Deny: []string{"write"}}),
-		tools("new", table.Toolset{Files: []table.ToolFile{file}}, table.ToolPolicy{}))
-	s := g.learned()
-	if diff := cmp.Diff(map[string]string{"kept": "read", "new": ""}, served(&s)); diff != "" || s.Revision != "2" {
-		t.Errorf("revision %s serves, -want +got:\n%s", s.Revision, diff)
-	}
-	// Who asks for what is on its way is not told that it does not exist.
 	answer := make(chan string, 1)
 	go func() { answer <- list(t, endpoint.URL+table.DefaultPath) }()
 	release()
 	if got := <-answer; !strings.Contains(got, `"fetched"`) || strings.Contains(got, `"write"`) {
 		t.Errorf("listed %s", got)
 	}
-	until(map[string]string{"kept": "read", "new": "fetched"})
-	s = g.learned()
+	g.until(ctx, t, map[string]string{"kept": "read", "new": "fetched"})
+	s := g.learned()
 	if digest := s.Backends[1].Tools[0].Digest; !strings.HasPrefix(digest, "sha256:") {
 		t.Errorf("its digest is %q", digest)
 	}

@@ -49,12 +49,37 @@ func (x *exchange) find(k catalog.Kind, name string, look func() bool) bool {
 		return false
 	}
 	defer b.gate.leave(x.caller) // whoever is found is entered for the call
-	ctx, cancel := context.WithCancelCause(x.r.Context())
-	defer cancel(nil)
-	if id := string(x.request.ID); x.session != nil && x.session.begin(id, cancel) { // an id that is taken is refused with the call
-		defer x.session.finish(id)
+	ctx := x.r.Context()
+	if x.register() { // an id that is taken is refused with the call
+		ctx = x.waited
 	}
 	return x.await(ctx, b, k, name, look)
+}
+
+// register has a cancellation, and the end of its session, end a request of which it is not known yet where it goes, and what becomes of
+// it after that: in between there is nobody else who could be told. It says whether it did, and then unregister must follow.
+func (x *exchange) register() bool {
+	if x.session == nil || x.waited != nil {
+		return x.waited != nil
+	}
+	ctx, cancel := context.WithCancelCause(x.r.Context())
+	id := string(x.request.ID)
+	if !x.session.begin(id, cancel) {
+		cancel(nil)
+		return false
+	}
+	x.waited, x.leave = ctx, func() {
+		x.session.finish(id)
+		cancel(nil)
+	}
+	return true
+}
+
+// unregister is for the end of the request, whether it was registered or not.
+func (x *exchange) unregister() {
+	if x.leave != nil {
+		x.leave()
+	}
 }
 
 // await is find while b may turn out to serve what is asked for, or another after it.

@@ -56,6 +56,35 @@ func (lateChannel) Call(_ context.Context, call *backend.Call, s backend.Sink) e
 	return s.Response(bytes.NewReader(wire.NewResult(call.Message.ID, json.RawMessage(result)).Raw))
 }
 
+// acting is a server that does with the call of a tool, and with what it is sent, as it is told. What else it is asked it answers as late.
+type acting struct {
+	late
+
+	call func(ctx context.Context, call *backend.Call, s backend.Sink) error
+	send func(ctx context.Context) error
+}
+
+type actingChannel struct {
+	lateChannel
+
+	of *acting
+}
+
+func (a *acting) channel() backend.Channel {
+	return actingChannel{lateChannel{modernChannel{&a.calm}}, a}
+}
+
+func (a *acting) Modern(context.Context) (backend.Channel, error) { return a.channel(), nil }
+
+func (c actingChannel) Call(ctx context.Context, call *backend.Call, s backend.Sink) error {
+	if call.Message.Method != "tools/call" {
+		return c.lateChannel.Call(ctx, call, s)
+	}
+	return c.of.call(ctx, call, s)
+}
+
+func (c actingChannel) Send(ctx context.Context, _ *wire.Message) error { return c.of.send(ctx) }
+
 // young is a gateway that has just started, inside of a bubble.
 type young struct {
 	*Front
@@ -274,6 +303,9 @@ func TestAWaitingCallIsCancelledByItsSession(t *testing.T) {
 		_, answer := post(strings.Replace(calling, `"t"`, `"h_incr"`, 1))
 		if took := time.Since(begun); took != time.Second || y.outcome(t) != "cancelled" {
 			t.Errorf("audited %q after %s: %s", y.outcome(t), took, answer)
+		}
+		if n := len(y.sessions.byKey[keyOf(session)].calls); n != 0 {
+			t.Errorf("%d calls that have ended are remembered", n)
 		}
 	})
 }

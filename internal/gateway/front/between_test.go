@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,27 +22,20 @@ import (
 )
 
 // unheard is a server that asks something during each call, and takes no answer.
-type unheard struct{ late }
-
-func (u *unheard) Modern(context.Context) (backend.Channel, error) {
-	return unheardChannel{lateChannel{modernChannel{&u.calm}}}, nil
-}
-
-type unheardChannel struct{ lateChannel }
-
-func (c unheardChannel) Call(ctx context.Context, call *backend.Call, s backend.Sink) error {
-	if call.Message.Method != "tools/call" {
-		return c.lateChannel.Call(ctx, call, s)
+func unheard() *acting {
+	return &acting{
+		late: late{from: time.Now()},
+		call: func(_ context.Context, _ *backend.Call, s backend.Sink) error {
+			return s.Message(wire.NewRequest(json.RawMessage(`1`), "ping", nil))
+		},
+		send: func(ctx context.Context) error {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Hour): // by which it is found to hang
+			}
+			return ctx.Err()
+		},
 	}
-	return s.Message(wire.NewRequest(json.RawMessage(`1`), "ping", nil))
-}
-
-func (c unheardChannel) Send(ctx context.Context, _ *wire.Message) error {
-	select {
-	case <-ctx.Done():
-	case <-time.After(time.Hour): // by which it is found to hang
-	}
-	return ctx.Err()
 }
 
 func TestABackendThatTakesNoAnswerHoldsUpNobodyForLong(t *testing.T) {
@@ -52,7 +46,7 @@ func TestABackendThatTakesNoAnswerHoldsUpNobodyForLong(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
-				y, server := newYoung(t, Limits{}), &unheard{late{from: time.Now()}}
+				y, server := newYoung(t, Limits{}), unheard()
 				b := NewBackend(table.Backend{Name: "inc"}, server)
 				y.use(ctx, b)
 				calling, leave := context.WithCancel(ctx)
@@ -68,7 +62,7 @@ func TestABackendThatTakesNoAnswerHoldsUpNobodyForLong(t *testing.T) {
 				begun := time.Now()
 				relaying, end := context.WithTimeout(ctx, want)
 				defer end()
-				r := &relay{stream: &stream{}, ctx: relaying, backend: b, channel: unheardChannel{lateChannel{modernChannel{&server.calm}}}}
+				r := &relay{stream: &stream{}, ctx: relaying, backend: b, channel: server.channel()}
 				if err := r.ask(wire.NewRequest(json.RawMessage(`1`), "ping", nil)); err == nil || time.Since(begun) != want {
 					t.Errorf("the relay took %s: %v", time.Since(begun), err)
 				}
@@ -267,22 +261,6 @@ func TestACallIsRoutedAndWrittenByOneCatalog(t *testing.T) {
 	}
 }
 
-// talkative is a server whose answers have no end.
-type talkative struct{ late }
-
-func (b *talkative) Modern(context.Context) (backend.Channel, error) {
-	return talkativeChannel{lateChannel{modernChannel{&b.calm}}}, nil
-}
-
-type talkativeChannel struct{ lateChannel }
-
-func (c talkativeChannel) Call(ctx context.Context, call *backend.Call, s backend.Sink) error {
-	if call.Message.Method != "tools/call" {
-		return c.lateChannel.Call(ctx, call, s)
-	}
-	return s.Response(endless{ctx})
-}
-
 // endless is read until the call is given up.
 type endless struct {
 	context.Context //nolint:containedctx // of the call
@@ -296,30 +274,73 @@ func (e endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestACallerWhoReadsSlowlyDoesNotMakeItsBackendOneThatHangs(t *testing.T) {
+// stalling says nothing more, until the call is given up.
+type stalling struct{ endless }
+
+func (s stalling) Read(p []byte) (int, error) {
+	<-s.Done()
+	return s.endless.Read(p)
+}
+
+func TestABackendHangsIfItStallsAndNotIfItsCallerDoes(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		y, b := newYoung(t, Limits{}), NewBackend(table.Backend{Name: "inc"}, &talkative{late{from: time.Now()}})
-		y.use(ctx, b)
-		synctest.Wait()
-		slow := func() error {
-			<-time.After(time.Hour)
-			return nil
+	type act = func(ctx context.Context, call *backend.Call, s backend.Sink) error
+	says := func(beginning string) act {
+		return func(ctx context.Context, _ *backend.Call, s backend.Sink) error {
+			return s.Response(io.MultiReader(strings.NewReader(beginning), stalling{endless{ctx}}))
 		}
-		for range 2 * hanging {
-			func() {
-				defer func() {
-					if what := recover(); what != http.ErrAbortHandler { //nolint:errorlint // it is this very value
-						t.Errorf("half an answer passes for a whole one: %v", what)
-					}
-				}()
-				y.ServeHTTP(meanwhile{httptest.NewRecorder(), slow}, incrementing(t))
-			}()
-		}
-		if got := b.gate.enter("another", 1, time.Now()); got != gateOpen || b.gate.late != 0 {
-			t.Errorf("another caller is told %d after %d calls that count as not answered", got, b.gate.late)
-		}
-	})
+	}
+	slowly := func() error { <-time.After(time.Hour); return nil }
+	atOnce := func() error { return nil }
+	for name, tc := range map[string]struct {
+		call   act
+		caller func() error
+		// begun says that the response was, so that it is cut.
+		begun bool
+		want  int
+	}{
+		"its caller does not read its response": {
+			func(ctx context.Context, _ *backend.Call, s backend.Sink) error { return s.Response(endless{ctx}) }, slowly, true, 0,
+		},
+		"its caller does not read what comes before it": {func(ctx context.Context, call *backend.Call, s backend.Sink) error {
+			return errors.Join(s.Message(wire.NewNotification("notifications/progress", nil)), says("")(ctx, call, s))
+		}, slowly, true, 0},
+		"it says nothing":                        {says(""), atOnce, true, hanging},
+		"it stalls after the beginning":          {says(`{"jsonrpc":`), atOnce, true, hanging},
+		"it stalls after more than is looked at": {says(strings.Repeat(" ", 2*peeked)), atOnce, true, hanging},
+		"it stalls, and its caller reads slowly": {says(strings.Repeat(" ", 2*peeked)), func() error { <-time.After(time.Second); return nil }, true, hanging},
+		"it stalls after what comes before the response": {func(ctx context.Context, _ *backend.Call, s backend.Sink) error {
+			_ = s.Message(wire.NewNotification("notifications/progress", nil))
+			_, err := stalling{endless{ctx}}.Read(nil)
+			return err
+		}, atOnce, false, hanging},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				// No keep-alive comes between: it would wait for a lock, on which no bubble does.
+				y := newYoung(t, Limits{KeepAlive: 100 * time.Hour})
+				b := NewBackend(table.Backend{Name: "inc"}, &acting{late: late{from: time.Now()}, call: tc.call})
+				y.use(ctx, b)
+				synctest.Wait()
+				for range hanging {
+					func() {
+						defer func() {
+							if got := recover(); (got == http.ErrAbortHandler) != tc.begun { //nolint:errorlint // it is this very value
+								t.Errorf("half an answer passes for a whole one: %v", got)
+							}
+						}()
+						request := incrementing(t)
+						request.Header.Set("Accept", "application/json, text/event-stream")
+						y.ServeHTTP(meanwhile{httptest.NewRecorder(), tc.caller}, request)
+					}()
+				}
+				if b.gate.late != tc.want {
+					t.Errorf("%d calls count as not answered, want %d", b.gate.late, tc.want)
+				}
+			})
+		})
+	}
 }

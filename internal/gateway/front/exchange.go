@@ -38,6 +38,11 @@ type exchange struct {
 	ctx    context.Context //nolint:containedctx // of the call whose sink it is
 	cancel context.CancelCauseFunc
 	span   *telemetry.Span
+	// waited is that of a call that was waited for its backend with, nil for others, and leave ends that: see await.
+	waited context.Context //nolint:containedctx // of the call
+	leave  func()
+	// lags says that the client was being written to when the time of the call was over.
+	lags bool
 	// heard says that the backend said something about the request, so that it has it.
 	heard bool
 }
@@ -45,17 +50,23 @@ type exchange struct {
 // forward sends the request, as message has it, to the backend, and answers with what comes back.
 func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Message, headers map[string]string) {
 	x.backend = b
+	if x.waited != nil {
+		ctx = x.waited
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	x.ctx, x.cancel = ctx, cancel
 	// A timer rather than a context of its own: this is done for every call.
-	defer time.AfterFunc(x.patience(b), func() { cancel(errTimeout) }).Stop()
+	defer time.AfterFunc(x.patience(b), func() {
+		x.lags = x.reply.writing.Load()
+		cancel(errTimeout)
+	}).Stop()
 	x.flights.Store(x, nil)
 	defer x.flights.Delete(x)
 	if now := x.Front.state.Load(); now != x.state && !x.stillAllowed(now, x, true) {
 		x.cancel(errWithdrawn) // it was withdrawn before the request could be found
 	}
-	if x.session != nil {
+	if x.session != nil && x.waited == nil {
 		id := string(x.request.ID)
 		if !x.session.begin(id, x.cancel) {
 			const why = "a request of this id is in flight in the session: give each request an id of its own"
@@ -110,12 +121,12 @@ func (x *exchange) turnAway(b *Backend, verdict gateVerdict) {
 	x.span.End(telemetry.Outcome{Status: telemetry.StatusRejected, Code: wire.CodeInternal, Principal: x.principal.Subject})
 }
 
-// note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing, and nor does one whose
-// response had begun when its time was over: who reads it may be what is slow.
+// note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing, and nor does one of
+// which something was being written to its client when its time was over: that is who is slow.
 func (x *exchange) note(ctx context.Context, err error) {
 	failure, isFailure := errors.AsType[*backend.Error](err)
 	cause := context.Cause(ctx)
-	late := errors.Is(cause, errTimeout) && !x.reply.isDone() || cause == nil && isFailure && failure.Class == "Timeout"
+	late := errors.Is(cause, errTimeout) && !x.lags || cause == nil && isFailure && failure.Class == "Timeout"
 	if err != nil && !late {
 		return
 	}
@@ -131,10 +142,16 @@ func (x *exchange) isLost(err error) bool {
 	return errors.Is(err, backend.ErrSession) && !x.heard && (!isFailure || !failure.Sent)
 }
 
-// call sends the request once.
+// call sends the request once, unless it has ended already: a channel may take what it is given without a look.
 func (x *exchange) call(ctx context.Context, message *wire.Message, headers map[string]string) (err error) {
 	defer x.options.Panics.Catch(x.backend.Config.Name, &err)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
 	channel, err := x.pick(ctx, x.backend)
+	if err == nil {
+		err = context.Cause(ctx) // to open a session takes its time
+	}
 	if err != nil {
 		return err
 	}

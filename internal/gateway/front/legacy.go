@@ -42,6 +42,7 @@ func (v *visit) legacy(m *wire.Message, reply *reply) {
 		return
 	}
 	x := &exchange{visit: v, reply: reply, request: m, session: s}
+	defer x.unregister()
 	if s != nil {
 		x.level = s.logLevel()
 	}

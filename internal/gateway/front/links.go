@@ -23,8 +23,10 @@ type link struct {
 
 	mu      sync.Mutex
 	channel backend.Channel
-	handle  backend.Handle
-	owner   *Backend
+	// moved is closed, and made anew, when another channel takes the place of the one in use.
+	moved  chan struct{}
+	handle backend.Handle
+	owner  *Backend
 	// opened says that this replica alone knows of it: it was opened after initialize, and so is in no session id. It is closed at the
 	// backend when the session is forgotten here. One that is in a session id may be in use at another replica, and ends by the
 	// client's DELETE or by the backend's own idle time.
@@ -33,7 +35,7 @@ type link struct {
 
 // newLink is the link of a session that may have been opened elsewhere.
 func newLink(handle backend.Handle) *link {
-	return &link{turn: make(chan struct{}, 1), used: make(chan struct{}), handle: handle}
+	return &link{turn: make(chan struct{}, 1), used: make(chan struct{}), moved: make(chan struct{}), handle: handle}
 }
 
 // isIdle says that the link was never used, here or elsewhere.
@@ -56,12 +58,28 @@ func (l *link) usable(b *Backend, broken backend.Channel) (backend.Channel, back
 func (l *link) use(b *Backend, channel backend.Channel, handle backend.Handle, opened bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.channel != channel {
+		close(l.moved)
+		l.moved = make(chan struct{})
+	}
 	l.channel, l.owner, l.handle, l.opened = channel, b, handle, l.opened || opened
 	select {
 	case <-l.used:
 	default:
 		close(l.used)
 	}
+}
+
+// movedFrom is closed once the session has another channel than this one.
+func (l *link) movedFrom(channel backend.Channel) <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.channel != channel {
+		moved := make(chan struct{})
+		close(moved)
+		return moved
+	}
+	return l.moved
 }
 
 // channelOf is the session's own channel to a backend: the one in use, the one that its id tells of, or a new one.

@@ -102,6 +102,8 @@ func (st *stream) relay(ctx context.Context, from source, anew <-chan struct{}) 
 		switch {
 		case ctx.Err() != nil || !again:
 			return
+		case errors.Is(err, errMoved):
+			continue
 		case errors.Is(err, backend.ErrNoStream):
 			st.ears.deafen(ctx, from.name)
 			return
@@ -141,7 +143,7 @@ func (st *stream) relayOnce(ctx context.Context, r *relay) (again bool, err erro
 	if r.channel, err = st.channelOf(ctx, st.session, b); err != nil {
 		return !errors.Is(err, errOver), err
 	}
-	err = r.listen(ctx)
+	err = r.listenIn(ctx, st.session.linkTo(b.Config.Name))
 	switch {
 	case errors.Is(err, backend.ErrSession):
 		err = st.reopen(ctx, st.session, b, r.channel)
@@ -185,6 +187,31 @@ func (r *relay) listen(ctx context.Context) error {
 		r.news.hear(ctx, true)
 	}
 	return r.listenAt(ctx, r.backend, r.channel, nil, r)
+}
+
+// errMoved ends listening in a session that has another channel now.
+var errMoved = errors.New("the session goes on at another place")
+
+// listenIn listens in a session of the client's until the session has another channel: a call may have found that the one it had serves
+// no more calls, while its streams stay open and tell nothing.
+func (r *relay) listenIn(ctx context.Context, l *link) error {
+	moved := l.movedFrom(r.channel)
+	listening, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		select {
+		case <-moved:
+			stop()
+		case <-listening.Done():
+		}
+	}()
+	err := r.listen(listening)
+	select {
+	case <-moved:
+		return errMoved
+	default:
+		return err
+	}
 }
 
 // subscribe subscribes, in the session that the gateway keeps for the caller, to the resources of a legacy backend that a client of

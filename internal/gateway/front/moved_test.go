@@ -14,22 +14,13 @@ import (
 )
 
 // slow is a server that takes 5 s for a call.
-type slow struct{ late }
-
-func (s *slow) Modern(context.Context) (backend.Channel, error) {
-	return slowChannel{lateChannel{modernChannel{&s.calm}}}, nil
-}
-
-type slowChannel struct{ lateChannel }
-
-func (c slowChannel) Call(ctx context.Context, call *backend.Call, s backend.Sink) error {
-	if call.Message.Method != "tools/call" {
-		return c.lateChannel.Call(ctx, call, s)
-	}
-	if !backend.Pause(ctx, 5*time.Second) {
-		return &backend.Error{Backend: "b", Class: "Timeout", Sent: true, Err: context.Cause(ctx)}
-	}
-	return s.Response(bytes.NewReader(wire.NewResult(call.Message.ID, []byte(`{"answered":true}`)).Raw))
+func slow(from time.Time) *acting {
+	return &acting{late: late{from: from}, call: func(ctx context.Context, call *backend.Call, s backend.Sink) error {
+		if !backend.Pause(ctx, 5*time.Second) {
+			return &backend.Error{Backend: "b", Class: "Timeout", Sent: true, Err: context.Cause(ctx)}
+		}
+		return s.Response(bytes.NewReader(wire.NewResult(call.Message.ID, []byte(`{"answered":true}`)).Raw))
+	}}
 }
 
 func TestACallEndsWhereItBeganUnlessItIsWithdrawn(t *testing.T) {
@@ -63,13 +54,13 @@ func TestACallEndsWhereItBeganUnlessItIsWithdrawn(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				y, down := newYoung(t, Limits{}), NewBackend(table.Backend{Name: "down", Prefix: "d_"}, &late{})
-				b := NewBackend(tc.before, &slow{late{from: time.Now()}})
+				b := NewBackend(tc.before, slow(time.Now()))
 				y.use(ctx, b, down)
 				synctest.Wait()
 				var quiet time.Duration
 				begun := time.Now()
 				time.AfterFunc(time.Second, func() {
-					y.use(ctx, NewBackend(tc.now, &slow{}), NewBackend(down.Config, down.Server)) // it is not there yet
+					y.use(ctx, NewBackend(tc.now, slow(time.Time{})), NewBackend(down.Config, down.Server)) // it is not there yet
 					<-b.Quiet()
 					quiet = time.Since(begun)
 				})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
@@ -31,6 +32,8 @@ type reply struct {
 	alive   *time.Timer
 	// patient is what the response is read through.
 	patient patientReader
+	// writing says that it is the client who is waited for, to take a message or a piece of the response.
+	writing atomic.Bool
 	// status and code are how the response went, as far as it was looked at.
 	status telemetry.Status
 	code   int
@@ -116,6 +119,8 @@ func (r *reply) message(m *wire.Message) error {
 	r.patience()
 	r.begin()
 	r.written += int64(len(m.Raw))
+	r.writing.Store(true)
+	defer r.writing.Store(false)
 	return r.events.Event(m.Raw)
 }
 
@@ -186,13 +191,6 @@ func (r *reply) judge(response []byte) {
 // typeJSON is shared by all answers: net/http copies headers.
 var typeJSON = []string{"application/json"}
 
-// isDone says whether the response was begun, or an answer in place of it.
-func (r *reply) isDone() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.done
-}
-
 // end marks the answer as given. The caller holds the lock.
 func (r *reply) end() {
 	r.done = true
@@ -227,7 +225,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(body)
 }
 
-// patientReader renews the time to write with every piece that is read, and counts it.
+// patientReader renews the time to write with every piece that is read, and counts it. What is done between two pieces is writing.
 type patientReader struct {
 	io.Reader
 
@@ -235,7 +233,9 @@ type patientReader struct {
 }
 
 func (p *patientReader) Read(b []byte) (int, error) {
+	p.reply.writing.Store(false)
 	n, err := p.Reader.Read(b)
+	p.reply.writing.Store(true)
 	p.reply.written += int64(n)
 	p.reply.patience()
 	return n, err

@@ -135,6 +135,27 @@ func TestAFileThatIsWrittenToTwiceWithinATickOfItsTimeIsReadTwice(t *testing.T) 
 	}
 }
 
+func TestAFileWhoseTimeLiesAheadIsReadAgainOnceAndNotForEver(t *testing.T) {
+	f := file{path: filepath.Join(t.TempDir(), "table.json")}
+	write(t, f.path, tableOf("a"))
+	synctest.Test(t, func(t *testing.T) {
+		ahead := time.Now().Add(time.Hour)
+		if err := os.Chtimes(f.path, ahead, ahead); err != nil {
+			t.Fatal(err)
+		}
+		var reads []bool
+		for last := (*content)(nil); len(reads) < 5; pass(pollInterval) {
+			c := f.read()
+			reads = append(reads, c != last)
+			last = c
+		}
+		if diff := cmp.Diff([]bool{true, true, false, false, false}, reads); diff != "" {
+			t.Errorf("read at each look (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// TestAFileThatCouldNotBeReadForAMomentIsReadAgain must never be parallel: for a moment nothing in the process can open a file.
 func TestAFileThatCouldNotBeReadForAMomentIsReadAgain(t *testing.T) {
 	f, long := file{path: filepath.Join(t.TempDir(), "table.json")}, time.Unix(1, 0)
 	write(t, f.path, tableOf("a"))
@@ -150,10 +171,14 @@ func TestAFileThatCouldNotBeReadForAMomentIsReadAgain(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &none); err != nil {
 		t.Fatal(err)
 	}
-	failed := f.read()
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		t.Fatal(err)
+	restore := func() {
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+			t.Error(err)
+		}
 	}
+	t.Cleanup(restore)
+	failed := f.read()
+	restore()
 	if !errors.Is(failed.err, syscall.EMFILE) {
 		t.Fatalf("without a file to open: %v", failed.err)
 	}

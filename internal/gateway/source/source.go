@@ -15,7 +15,8 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
-// pollInterval is how often the file is looked at. A look is one stat.
+// pollInterval is how often the file is looked at. A look is one stat, and reads the file only if it is another than before, was so first
+// less than a pollInterval ago, or could not be read.
 const pollInterval = time.Second
 
 // Options say where tables come from and who takes them.

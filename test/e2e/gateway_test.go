@@ -28,8 +28,8 @@ func twoServers(f *fixture, revision, deny string) map[string]string {
 		return fmt.Sprintf("http://%s-svc.%s.svc.cluster.local:8080/mcp", name, f.namespace)
 	}
 	return map[string]string{"table.json": fmt.Sprintf(`{"version": 1, "revision": %q, "endpoint": {}, "auth": {"type": "None"}, "backends": [
-		{"name": "old", "url": %q, "podsHost": %q, "prefix": "old_", "tools": {"allow": null, "deny": [%s]}},
-		{"name": "new", "url": %q, "prefix": "new_", "tools": {"allow": null}}]}`,
+		{"name": "old", "url": %q, "podsHost": %q, "guarded": true, "allowPrivate": true, "prefix": "old_", "tools": {"allow": null, "deny": [%s]}},
+		{"name": "new", "url": %q, "guarded": true, "allowPrivate": true, "prefix": "new_", "tools": {"allow": null}}]}`,
 		revision, url("old"), "old-pods."+f.namespace+".svc.cluster.local", deny, url("new"))}
 }
 

@@ -56,6 +56,17 @@ type dialer struct {
 
 	mu     sync.Mutex
 	failed map[string]dialFailure // by address
+	named  namedAddress
+}
+
+// nameMemory is how long after a name led to an address that is dialled while DNS fails: longer than DNS servers take to be replaced,
+// and shorter than it takes until the address is somebody else's.
+const nameMemory = time.Minute
+
+// namedAddress is what the backend's name led to last.
+type namedAddress struct {
+	name, address string
+	at            time.Time
 }
 
 type dialFailure struct {
@@ -78,13 +89,47 @@ func (d *dialer) dial(ctx context.Context, network, address string) (conn net.Co
 	if err := d.lately(address); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, d.limits.Connect)
-	defer cancel()
-	conn, err = d.options.Dial(ctx, network, address)
+	conn, err = d.connect(ctx, network, address)
+	if known := d.knownAs(address); known != "" && isDNSOutage(err) && ctx.Err() == nil {
+		conn, err = d.connect(ctx, network, known)
+	} else if err == nil {
+		d.learn(address, conn.RemoteAddr())
+	}
 	if err != nil {
 		return nil, d.remember(address, err)
 	}
 	return conn, nil
+}
+
+func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.limits.Connect)
+	defer cancel()
+	return d.options.Dial(ctx, network, address)
+}
+
+// isDNSOutage says that nobody told what a name leads to, not even that it leads nowhere.
+func isDNSOutage(err error) bool {
+	failure, ok := errors.AsType[*net.DNSError](err)
+	return ok && !failure.IsNotFound
+}
+
+// learn notes what a name led to.
+func (d *dialer) learn(name string, to net.Addr) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if to != nil && to.String() != name { // else it is an address
+		d.named = namedAddress{name: name, address: to.String(), at: time.Now()}
+	}
+}
+
+// knownAs is what a name led to a moment ago, or empty.
+func (d *dialer) knownAs(name string) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.named.name != name || time.Since(d.named.at) > nameMemory {
+		return ""
+	}
+	return d.named.address
 }
 
 // lately returns how a dial to the address failed a moment ago, or nil.

@@ -15,8 +15,8 @@ type Limits struct {
 	// IdleConn is how long an unused connection is kept. Default 4 s: the web servers of the two most used SDKs hang up after 5,
 	// and a call that meets the hang-up on its way has failed for good.
 	IdleConn time.Duration
-	// ConnAge is how long a connection to a Service or pod is used for new requests. Default 10 s: a pod that ends is out of its Service
-	// at once, and is told to end after 15 (desired.lingers).
+	// ConnAge is how long a connection is used for new requests. Default 5 s: a pod that ends is out of its Service within a second or
+	// two, and is told to end after 15 (desired.lingers).
 	ConnAge time.Duration
 	// Headers bounds the headers of a response, in bytes. Default 64 KiB.
 	Headers int64
@@ -69,7 +69,7 @@ func (l Limits) withDefaults() Limits {
 	number(&l.Dials, 64)
 	number(&l.IdleConns, 1000)
 	span(&l.IdleConn, 4*time.Second)
-	span(&l.ConnAge, 10*time.Second)
+	span(&l.ConnAge, 5*time.Second)
 	size(&l.Headers, 64<<10)
 	size(&l.Response, 16<<20)
 	number(&l.Event, 1<<20)

@@ -12,7 +12,7 @@ import (
 // while only. What its connections carry then goes on; each is closed after that, one of HTTP/2 when it was idle for a while.
 type rotating struct {
 	make func() *http.Transport
-	// age is for how long; 0 is for ever.
+	// age is for how long.
 	age time.Duration
 
 	now atomic.Pointer[generation]
@@ -58,5 +58,5 @@ func (r *rotating) get() *http.Transport {
 }
 
 func (r *rotating) isCurrent(g *generation) bool {
-	return g != nil && (r.age == 0 || time.Since(g.since) <= r.age)
+	return g != nil && time.Since(g.since) <= r.age
 }

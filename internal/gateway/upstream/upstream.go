@@ -123,10 +123,7 @@ func New(config table.Backend, options Options) (*Backend, error) {
 	b.limits.StreamIdle = max(b.limits.StreamIdle, time.Duration(config.TimeoutSeconds)*time.Second)
 	b.ctx, b.cancel = context.WithCancelCause(context.Background())
 	b.dials = newDialer(b)
-	b.transport = &rotating{make: b.newTransport}
-	if !config.Guarded { // one that is, is no Service: it has no pods to come and go, and connections to it cost more
-		b.transport.age = b.limits.ConnAge
-	}
+	b.transport = &rotating{make: b.newTransport, age: b.limits.ConnAge}
 	if config.PodsHost != "" {
 		b.pods = newPods(config.PodsHost, portOf(u), &options)
 	}

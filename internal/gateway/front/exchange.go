@@ -28,6 +28,8 @@ type exchange struct {
 	session *session
 	backend *Backend
 	channel backend.Channel
+	// handle is that of the channel, if that is of the client's session.
+	handle backend.Handle
 	// tool is the name the client called a tool by, original what its server calls it.
 	tool, original string
 	// level is the least severe log message the client wants; empty wants all that comes.
@@ -41,6 +43,8 @@ type exchange struct {
 	// waited is that of a call that was waited for its backend with, nil for others, and leave ends that: see await.
 	waited context.Context //nolint:containedctx // of the call
 	leave  func()
+	// begun is when the call began.
+	begun time.Time
 	// lags says that the client was being written to when the time of the call was over.
 	lags bool
 	// heard says that the backend said something about the request, so that it has it.
@@ -55,7 +59,7 @@ func (x *exchange) forward(ctx context.Context, b *Backend, message *wire.Messag
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x.ctx, x.cancel = ctx, cancel
+	x.ctx, x.cancel, x.begun = ctx, cancel, time.Now()
 	// A timer rather than a context of its own: this is done for every call.
 	defer time.AfterFunc(x.patience(b), func() {
 		x.lags = x.reply.writing.Load()
@@ -122,18 +126,23 @@ func (x *exchange) turnAway(b *Backend, verdict gateVerdict) {
 }
 
 // note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing, and nor does one of
-// which something was being written to its client when its time was over: that is who is slow.
+// which something was being written to its client when its time was over, or whose client was asked something meanwhile: that is who is slow.
 func (x *exchange) note(ctx context.Context, err error) {
 	failure, isFailure := errors.AsType[*backend.Error](err)
 	cause := context.Cause(ctx)
 	late := errors.Is(cause, errTimeout) && !x.lags || cause == nil && isFailure && failure.Class == "Timeout"
-	if err != nil && !late {
+	if err != nil && (!late || x.hasAsked()) {
 		return
 	}
 	if x.backend.gate.note(err == nil, time.Now()) {
 		x.options.Logger.Warn("backend answers no call in time: until it does, one call a second is sent to it", "backend", x.backend.Config.Name)
 		x.backend.kick()
 	}
+}
+
+// hasAsked says that the backend has asked the client something since the call began: the call may wait for the answer.
+func (x *exchange) hasAsked() bool {
+	return x.session != nil && x.session.linkTo(x.backend.Config.Name).askedSince(x.begun)
 }
 
 // isLost says that the backend does not know the session, and so did nothing: the one failure after which the request is sent again.
@@ -176,7 +185,9 @@ func (x *exchange) pick(ctx context.Context, b *Backend) (backend.Channel, error
 	case x.reply.era == backend.Modern && d.Modern:
 		return b.Server.Modern(ctx)
 	case x.reply.era == backend.Legacy && d.Legacy && x.session != nil:
-		return x.channelOf(ctx, x.session, b)
+		channel, handle, err := x.channelOf(ctx, x.session, b)
+		x.handle = handle
+		return channel, err
 	case d.Legacy:
 		return b.shared(ctx, x.caller)
 	}
@@ -200,42 +211,7 @@ func (x *exchange) Message(m *wire.Message) error {
 	if x.channel.Era() != x.reply.era && !translate.ForCaller(m, x.reply.era, x.level) {
 		return nil
 	}
-	return x.reply.message(m)
-}
-
-// answerTime bounds how long a backend may take an answer of the gateway's own.
-const answerTime = 10 * time.Second
-
-// answer answers a request of a backend's for whom there is nobody to ask. One that reads nothing holds up nobody for long.
-func answer(ctx context.Context, to backend.Channel, m *wire.Message) error {
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
-	return to.Send(ctx, translate.AnswerServer(m))
-}
-
-// ask passes a request of the backend's on to the client, who answers with a POST of its own. Across protocol versions, and
-// in a session that others share, there is nobody to ask, which the backend was told.
-func (x *exchange) ask(m *wire.Message) error {
-	if x.session != nil && x.reply.stream && m.Method != "ping" {
-		return x.reply.message(m.With(wire.SetID(x.askID(m.ID))))
-	}
-	if err := answer(x.ctx, x.channel, m); err != nil {
-		// What is told of sending is told of the answer, not of the request that it is about.
-		return backend.Taken(x.backend.Config.Name, "ServerError", fmt.Errorf("answer a request of its: %w", err))
-	}
-	return nil
-}
-
-// askID is the id under which the client is asked. With several backends it says which of them asked.
-func (x *exchange) askID(id json.RawMessage) json.RawMessage {
-	if x.lone(x.state) != nil {
-		return id
-	}
-	wrapped, err := json.Marshal(x.backend.Config.Name + ":" + string(id))
-	if err != nil {
-		return id
-	}
-	return wrapped
+	return x.reply.message(x.unasked(x.session, origin{x.backend.Config.Name, x.handle}, m))
 }
 
 // Response passes the response on as it arrives.

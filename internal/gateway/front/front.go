@@ -31,7 +31,7 @@ type Options struct {
 	Telemetry *telemetry.Telemetry
 	// Panics tells of faults of the gateway's own; default the default logger.
 	Panics *panics.Recorder
-	// Sealer seals session ids.
+	// Sealer seals session ids, and which session of a backend asks a client.
 	Sealer *seal.Keyring
 	Limits Limits
 	// Version is told to clients as the gateway's.

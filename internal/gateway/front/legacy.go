@@ -36,7 +36,12 @@ func (v *visit) legacy(m *wire.Message, reply *reply) {
 	if s != nil {
 		defer v.sessions.leave(s)
 	}
-	if m.Kind != wire.Request {
+	switch m.Kind {
+	case wire.Request:
+	case wire.Response:
+		v.answered(s, m)
+		return
+	case wire.Notification:
 		v.passUp(s, m)
 		v.w.WriteHeader(http.StatusAccepted)
 		return
@@ -193,32 +198,21 @@ func (x *exchange) openAll(ctx context.Context, p *passport) map[string]backend.
 	return channels
 }
 
-// passUp passes a notification, or an answer to a backend's request, on to the backends it is for. Failures are logged: the
-// protocol has no answer to it.
+// passUp passes a notification on to the backends. Failures are logged: the protocol has no answer to it.
 func (v *visit) passUp(s *session, m *wire.Message) {
 	if s == nil || m.Method == "notifications/initialized" { // a session at a backend is opened with it
 		return
 	}
-	if m.Kind == wire.Notification && !strings.HasPrefix(m.Method, "notifications/") {
+	if !strings.HasPrefix(m.Method, "notifications/") {
 		return // a request without an id, which a lenient server would carry out past all policy
 	}
 	if m.Method == "notifications/cancelled" && s.cancel(string(m.Param("requestId"))) {
 		return
 	}
-	targets := v.state.Backends
-	if m.Kind == wire.Response && v.lone(v.state) == nil {
-		wrapped, _ := wire.String(m.ID)
-		name, id, ok := strings.Cut(wrapped, ":")
-		b := v.state.byName[name]
-		if !ok || b == nil || !json.Valid([]byte(id)) {
-			return
-		}
-		m, targets = m.With(wire.SetID(json.RawMessage(id))), []*Backend{b}
-	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), 10*time.Second)
 	defer cancel()
 	var passing sync.WaitGroup // beside each other: one that hangs must not keep it from the others
-	for _, b := range targets {
+	for _, b := range v.state.Backends {
 		if d := b.known(); d == nil || !d.Legacy || s.linkTo(b.Config.Name).isIdle() {
 			continue
 		}
@@ -235,7 +229,7 @@ func (v *visit) passUp(s *session, m *wire.Message) {
 // passTo passes a message on to one backend.
 func (v *visit) passTo(ctx context.Context, s *session, b *Backend, m *wire.Message) (err error) {
 	defer v.options.Panics.Catch(b.Config.Name, &err)
-	channel, err := v.channelOf(ctx, s, b)
+	channel, _, err := v.channelOf(ctx, s, b)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,11 @@ type link struct {
 	// backend when the session is forgotten here. One that is in a session id may be in use at another replica, and ends by the
 	// client's DELETE or by the backend's own idle time.
 	opened bool
+	// origin is the sealed origin of questions that are asked in the session of the handle originOf; empty while there were none.
+	origin   string
+	originOf backend.Handle
+	// lastAsked is when the client was asked something last.
+	lastAsked time.Time
 }
 
 // newLink is the link of a session that may have been opened elsewhere.
@@ -82,39 +87,39 @@ func (l *link) movedFrom(channel backend.Channel) <-chan struct{} {
 	return l.moved
 }
 
-// channelOf is the session's own channel to a backend: the one in use, the one that its id tells of, or a new one.
-func (f *Front) channelOf(ctx context.Context, s *session, b *Backend) (backend.Channel, error) {
+// channelOf is the session's own channel to a backend, and its handle: the one in use, the one that its id tells of, or a new one.
+func (f *Front) channelOf(ctx context.Context, s *session, b *Backend) (backend.Channel, backend.Handle, error) {
 	return f.channelBut(ctx, s, b, nil)
 }
 
 // reopen replaces a channel whose session the backend no longer knows. Of several requests that find out, one opens.
 func (f *Front) reopen(ctx context.Context, s *session, b *Backend, broken backend.Channel) error {
-	_, err := f.channelBut(ctx, s, b, broken)
+	_, _, err := f.channelBut(ctx, s, b, broken)
 	return err
 }
 
-func (f *Front) channelBut(ctx context.Context, s *session, b *Backend, broken backend.Channel) (backend.Channel, error) {
+func (f *Front) channelBut(ctx context.Context, s *session, b *Backend, broken backend.Channel) (backend.Channel, backend.Handle, error) {
 	l := s.linkTo(b.Config.Name)
 	select {
 	case l.turn <- struct{}{}:
 		defer func() { <-l.turn }()
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, backend.Handle{}, context.Cause(ctx)
 	}
 	channel, handle := l.usable(b, broken)
 	switch {
 	case s.isOver():
-		return nil, errOver
+		return nil, handle, errOver
 	case channel != nil:
-		return channel, nil
+		return channel, handle, nil
 	case broken == nil && handle.Version != "":
 		channel, err := b.Server.Resume(handle)
 		if err == nil {
 			l.use(b, channel, handle, false)
-			return channel, nil
+			return channel, handle, nil
 		}
 		if !errors.Is(err, backend.ErrSession) {
-			return nil, err
+			return nil, handle, err
 		}
 	}
 	return f.open(ctx, s, l, b)
@@ -149,15 +154,15 @@ func (f *Front) claim(ctx context.Context, s *session, b *Backend) (err error) {
 
 // open opens a session at the backend with what the client said of itself, and asks again what the client asked before. The
 // caller has the link's turn.
-func (f *Front) open(ctx context.Context, s *session, l *link, b *Backend) (backend.Channel, error) {
+func (f *Front) open(ctx context.Context, s *session, l *link, b *Backend) (backend.Channel, backend.Handle, error) {
 	channel, handle, err := b.Server.Open(ctx, backend.Client{Capabilities: s.Capabilities, Info: s.Info, Version: s.Version})
 	if err != nil {
-		return nil, err
+		return nil, handle, err
 	}
 	l.use(b, channel, handle, true)
 	if s.isOver() { // it ended meanwhile, and did not find this one
 		f.closeAll(s.takeOpened())
-		return nil, errOver
+		return nil, handle, errOver
 	}
 	if level := s.logLevel(); level != "" {
 		f.request(ctx, channel, "logging/setLevel", map[string]string{"level": level})
@@ -168,7 +173,7 @@ func (f *Front) open(ctx context.Context, s *session, l *link, b *Backend) (back
 			f.request(ctx, channel, "resources/subscribe", map[string]string{"uri": uri})
 		}
 	}
-	return channel, nil
+	return channel, handle, nil
 }
 
 // errOver is returned for a session that has ended here.

@@ -140,7 +140,7 @@ func (st *stream) relayOnce(ctx context.Context, r *relay) (again bool, err erro
 		}
 		return true, nil
 	}
-	if r.channel, err = st.channelOf(ctx, st.session, b); err != nil {
+	if r.channel, r.handle, err = st.channelOf(ctx, st.session, b); err != nil {
 		return !errors.Is(err, errOver), err
 	}
 	err = r.listenIn(ctx, st.session.linkTo(b.Config.Name))
@@ -173,6 +173,8 @@ type relay struct {
 	ctx     context.Context //nolint:containedctx // of the relay whose sink it is
 	backend *Backend
 	channel backend.Channel
+	// handle is that of the channel, if that is of the client's session.
+	handle backend.Handle
 	// hears says that changes of the lists are relayed too.
 	hears bool
 	// anew gets an element when there is another table or catalog.
@@ -281,20 +283,9 @@ func (r *relay) Message(m *wire.Message) error {
 		return r.notify(m)
 	}
 	if r.channel.Era() == backend.Modern {
-		m = translate.FromSubscription(m)
+		return r.reply.message(translate.FromSubscription(m))
 	}
-	return r.reply.message(m)
-}
-
-// ask passes a request of the backend's on to the client, if it is one that can be asked.
-func (r *relay) ask(m *wire.Message) error {
-	if r.session == nil || r.channel.Era() == backend.Modern {
-		return answer(r.ctx, r.channel, m)
-	}
-	now := *r.visit
-	now.state = r.Front.state.Load() // by which the answer will be read
-	x := &exchange{visit: &now, backend: r.backend}
-	return r.reply.message(m.With(wire.SetID(x.askID(m.ID))))
+	return r.reply.message(r.unasked(r.session, origin{r.backend.Config.Name, r.handle}, m))
 }
 
 func (r *relay) logLevel() string {

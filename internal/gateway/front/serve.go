@@ -243,7 +243,7 @@ func (x *exchange) setLevel() {
 		}
 		telling.Go(func() {
 			defer x.options.Panics.Catch(b.Config.Name, nil)
-			if channel, err := x.channelOf(ctx, x.session, b); err == nil {
+			if channel, _, err := x.channelOf(ctx, x.session, b); err == nil {
 				x.Front.request(ctx, channel, "logging/setLevel", map[string]string{"level": level})
 			}
 		})

@@ -61,6 +61,11 @@ func Run(ctx context.Context, o Options) error {
 	go f.Serve(serving)
 	go func() { g.fail(server.Serve(listener)) }()
 	logger.Info("serving", "version", version.String(), "address", listener.Addr().String(), "health", o.HealthListen)
+	defer time.AfterFunc(startTime, func() {
+		if err := trim(); err != nil {
+			logger.Debug("memory that the start needed is kept", "error", err)
+		}
+	}).Stop()
 	select {
 	case err := <-g.failed:
 		return err
@@ -68,6 +73,9 @@ func Run(ctx context.Context, o Options) error {
 	}
 	return g.drain(serving, server)
 }
+
+// startTime is when the start is over, and what it needed can be given back.
+const startTime = 5 * time.Second
 
 // gateway is one running process.
 type gateway struct {

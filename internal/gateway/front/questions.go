@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -163,34 +164,35 @@ func (l *link) askedSince(t time.Time) bool {
 	return !l.lastAsked.Before(t)
 }
 
-// answered passes an answer of the client's on to the session that asked, or answers why that cannot be: the client would take an answer
-// that is accepted for one that arrives. Not by 404, which would end its session.
+// answered passes an answer of the client's on to the session that asked. One that cannot be delivered is accepted all the same, as servers
+// accept an answer that they do not wait for (any more): clients of official SDKs take an error here for the end of their connection.
 func (v *visit) answered(s *session, m *wire.Message) {
-	const none = "no server has asked a question of this id in this session: answer under the very id that the question had"
+	if err := v.passAnswer(s, m); err != nil {
+		v.options.Logger.Info("an answer to a server's question was not delivered", "error", err)
+	}
+	v.w.WriteHeader(http.StatusAccepted)
+}
+
+var (
+	errNotAsked  = errors.New("no server has asked a question of this id in this session")
+	errNotServed = errors.New("the server that asked is not served here any more")
+)
+
+func (v *visit) passAnswer(s *session, m *wire.Message) error {
 	if s == nil {
-		v.refuse(http.StatusBadRequest, wire.NewError(nil, wire.CodeInvalidRequest, none, nil))
-		return
+		return errNotAsked
 	}
 	o, id, ok := v.asked(s, m.ID)
 	if !ok {
-		v.refuse(http.StatusBadRequest, wire.NewError(nil, wire.CodeInvalidRequest, none, nil))
-		return
+		return errNotAsked
 	}
 	b := v.state.byName[o.Backend]
 	if b == nil {
-		const gone = "the answer was not delivered: the server that asked is not served here any more"
-		v.refuse(http.StatusServiceUnavailable, wire.NewError(nil, wire.CodeInternal, gone, nil))
-		return
+		return errNotServed
 	}
 	ctx, cancel := context.WithTimeout(v.r.Context(), answerTime)
 	defer cancel()
-	if err := v.deliver(ctx, s, b, o.Handle, m.With(wire.SetID(id))); err != nil {
-		v.options.Logger.Debug("pass an answer on", "backend", o.Backend, "error", err)
-		const why = "the answer was not delivered: the session at backend %q that asked has ended, is at another replica, or does not take it"
-		v.refuse(http.StatusServiceUnavailable, wire.NewError(nil, wire.CodeInternal, fmt.Sprintf(why, o.Backend), nil))
-		return
-	}
-	v.w.WriteHeader(http.StatusAccepted)
+	return v.deliver(ctx, s, b, o.Handle, m.With(wire.SetID(id)))
 }
 
 // deliver sends an answer in a backend's session, and in no other: there it would be taken for the answer to another question.

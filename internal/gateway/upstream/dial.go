@@ -59,8 +59,8 @@ type dialer struct {
 	named  namedAddress
 }
 
-// nameMemory is how long after a name led to an address that is dialled while DNS fails: longer than DNS servers take to be replaced,
-// and shorter than it takes until the address is somebody else's.
+// nameMemory is how long after DNS last named an address it is used while DNS fails: longer than DNS servers take to be replaced, and not
+// so long that it is likely to be somebody else's.
 const nameMemory = time.Minute
 
 // namedAddress is what the backend's name led to last.

@@ -23,8 +23,8 @@ const (
 	// not ready: sessions move on before its process is told to end, which would cut their calls off. The two, and the 6 s that an
 	// endpoint and DNS may be late, add up to less than the 15 s that pods of an MCPServer wait for that (desired.lingers).
 	podAway = 4 * time.Second
-	// podMemory is how long after that one is if there is no other, or if DNS fails. Then its address may be somebody else's, who must
-	// get neither the session nor the credential.
+	// podMemory is how long after that one is if there is no other; nameMemory if DNS fails. Then its address may be somebody else's, who
+	// must get neither the session nor the credential.
 	podMemory = 30 * time.Second
 	// podAvoided is how long a pod that took no connection is the last choice.
 	podAvoided = 5 * time.Second
@@ -105,19 +105,23 @@ func (p *pods) ask(ctx context.Context, done chan struct{}) {
 			p.current = append(p.current, net.JoinHostPort(ip.Unmap().String(), p.port))
 		}
 		slices.Sort(p.current)
+		for _, address := range p.current {
+			p.seen[address] = now
+		}
 	case isDNS && notFound.IsNotFound:
 		p.current = nil
 	}
-	// While the DNS server fails, the pods it named last are taken to be there still.
-	for _, address := range p.current {
-		p.seen[address] = now
-	}
 	for address, at := range p.seen {
-		if now.Sub(at) > podMemory {
+		if now.Sub(at) > nameMemory {
 			delete(p.seen, address)
 			delete(p.sessions, address)
 		}
 	}
+	// While the DNS server fails, the pods it named last are taken to be there still, for as long as they are remembered.
+	p.current = slices.DeleteFunc(p.current, func(address string) bool {
+		_, isRemembered := p.seen[address]
+		return !isRemembered
+	})
 	for address, at := range p.avoided {
 		if now.Sub(at) > podAvoided {
 			delete(p.avoided, address)
@@ -168,13 +172,21 @@ func (p *pods) knows(ctx context.Context, address string) bool {
 	switch away, ok := p.away(address); {
 	case ok && away < podsFresh:
 		return true
-	case ok && away < podAway:
+	case ok && (away < podAway || away < nameMemory && p.isBlind()):
 		p.look(ctx) // for the next one: this one need not wait
 		return true
 	}
 	_ = p.refresh(ctx) // if it fails, what was seen before counts
 	away, ok := p.away(address)
-	return ok && (away < podAway || away < podMemory && !p.hasOther(address))
+	return ok && (away < podAway || away < nameMemory && p.isBlind() || away < podMemory && !p.hasOther(address))
+}
+
+// isBlind says that DNS failed when it was last asked, and so did not say that a pod is gone.
+func (p *pods) isBlind() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	notFound, isDNS := errors.AsType[*net.DNSError](p.err)
+	return p.err != nil && (!isDNS || !notFound.IsNotFound)
 }
 
 // away is how long ago DNS last named a pod, if that is not forgotten.

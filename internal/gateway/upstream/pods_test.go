@@ -162,19 +162,19 @@ func TestAnAddressThatIsNoPodGetsNothing(t *testing.T) {
 }
 
 func TestASessionLeavesAPodThatLeftDNSOnlyForAnother(t *testing.T) {
+	outage := &net.DNSError{Err: "server misbehaving", IsTemporary: true}
 	for name, tc := range map[string]struct {
 		others []string
 		away   time.Duration
 		fails  error
 		stays  bool
 	}{
-		"for a moment":                       {others: []string{"10.0.0.2"}, stays: true},
-		"for longer":                         {others: []string{"10.0.0.2"}, away: podAway + time.Second},
-		"and there is no other":              {away: podAway + time.Second, stays: true},
-		"so long ago that it may be another": {away: podMemory + time.Second},
-		"as far as a DNS server knows that fails": {
-			others: []string{"10.0.0.2"}, away: podAway + time.Second, stays: true, fails: &net.DNSError{Err: "server misbehaving", IsTemporary: true},
-		},
+		"for a moment":                                     {others: []string{"10.0.0.2"}, stays: true},
+		"for longer":                                       {others: []string{"10.0.0.2"}, away: podAway + time.Second},
+		"and there is no other":                            {away: podAway + time.Second, stays: true},
+		"so long ago that it may be another":               {away: podMemory + time.Second},
+		"as far as a DNS server knows that fails":          {others: []string{"10.0.0.2"}, away: podMemory + time.Second, stays: true, fails: outage},
+		"as far as one knows that has failed for too long": {others: []string{"10.0.0.2"}, away: nameMemory + time.Second, fails: outage},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFleet(t, "10.0.0.1")

@@ -109,8 +109,14 @@ func (d *dialer) connect(ctx context.Context, network, address string) (net.Conn
 
 // isDNSOutage says that nobody told what a name leads to, not even that it leads nowhere.
 func isDNSOutage(err error) bool {
-	failure, ok := errors.AsType[*net.DNSError](err)
-	return ok && !failure.IsNotFound
+	_, isDNS := errors.AsType[*net.DNSError](err)
+	return isDNS && !isNotFound(err)
+}
+
+// isNotFound says that DNS told that a name leads nowhere.
+func isNotFound(err error) bool {
+	failure, isDNS := errors.AsType[*net.DNSError](err)
+	return isDNS && failure.IsNotFound
 }
 
 // learn notes what a name led to.

@@ -107,7 +107,7 @@ func (x *exchange) send(o *outgoing) error {
 		}
 		wait := pause.next()
 		waited := time.Since(began) + wait
-		if waited > podPatience && x.isElsewhere(o) {
+		if waited > podPatience && x.isForPod(o) && x.pods.haveOther(x.ctx, o.to.address) {
 			if x.ctx.Err() != nil { // perhaps it ended before the pods were looked up
 				return x.over()
 			}
@@ -132,7 +132,7 @@ func (x *exchange) prepare(o *outgoing) error {
 			return x.failure(classUnauthorized, false, err)
 		}
 	}
-	if x.pods != nil && o.to.address != "" && !x.pods.knows(x.ctx, o.to.address) {
+	if x.isForPod(o) && !x.pods.knows(x.ctx, o.to.address) {
 		if x.ctx.Err() != nil { // perhaps before the pods were looked up
 			return x.over()
 		}
@@ -141,10 +141,8 @@ func (x *exchange) prepare(o *outgoing) error {
 	return nil
 }
 
-// isElsewhere says whether a request for one pod could be one for another.
-func (x *exchange) isElsewhere(o *outgoing) bool {
-	return x.pods != nil && o.to.address != "" && x.pods.haveOther(x.ctx, o.to.address)
-}
+// isForPod says whether a request goes to one pod of several.
+func (x *exchange) isForPod(o *outgoing) bool { return x.pods != nil && o.to.address != "" }
 
 // wait returns false if the exchange ended.
 func (x *exchange) wait(d time.Duration) bool { return backend.Pause(x.ctx, d) }

@@ -97,7 +97,6 @@ func (p *pods) ask(ctx context.Context, done chan struct{}) {
 	defer close(done)
 	now := time.Now()
 	p.asking, p.asked, p.err = nil, now, err
-	notFound, isDNS := errors.AsType[*net.DNSError](err)
 	switch {
 	case err == nil:
 		p.current = p.current[:0]
@@ -108,7 +107,7 @@ func (p *pods) ask(ctx context.Context, done chan struct{}) {
 		for _, address := range p.current {
 			p.seen[address] = now
 		}
-	case isDNS && notFound.IsNotFound:
+	case isNotFound(err):
 		p.current = nil
 	}
 	for address, at := range p.seen {
@@ -185,8 +184,7 @@ func (p *pods) knows(ctx context.Context, address string) bool {
 func (p *pods) isBlind() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	notFound, isDNS := errors.AsType[*net.DNSError](p.err)
-	return p.err != nil && (!isDNS || !notFound.IsNotFound)
+	return p.err != nil && !isNotFound(p.err)
 }
 
 // away is how long ago DNS last named a pod, if that is not forgotten.

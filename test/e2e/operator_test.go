@@ -302,15 +302,18 @@ func (f *fixture) busy(scraper *scraper, asked ...string) string {
 		}
 	}
 	for _, controller := range []string{"mcpserver", "mcptool", "mcpagent"} {
-		for metric, label := range map[string]string{"workqueue_depth": "name", "controller_runtime_active_workers": "controller"} {
-			lines, err := scraper.series(f.t.Context(), metric, fmt.Sprintf("%s=%q", label, controller))
-			if err != nil || len(lines) == 0 {
-				return fmt.Sprintf("%s of %s: %q, %v", metric, controller, lines, err)
-			}
-			for _, line := range lines {
-				if !strings.HasSuffix(line, " 0") {
-					return line
-				}
+		workers, err := scraper.series(f.t.Context(), "controller_runtime_active_workers", fmt.Sprintf("controller=%q", controller))
+		if err != nil || len(workers) == 0 {
+			return fmt.Sprintf("the controller %s does not work yet: %v", controller, err)
+		}
+		// A queue that has never held anything has no series.
+		queued, err := scraper.series(f.t.Context(), "workqueue_depth", fmt.Sprintf("name=%q", controller))
+		if err != nil {
+			return err.Error()
+		}
+		for _, line := range slices.Concat(workers, queued) {
+			if !strings.HasSuffix(line, " 0") {
+				return line
 			}
 		}
 	}

@@ -131,7 +131,7 @@ type finding struct {
 // severity orders verdicts that gateways disagree about: the one that is told comes last.
 var severity = []mcpv1alpha1.ToolVerdict{
 	mcpv1alpha1.VerdictServed, mcpv1alpha1.VerdictPending, mcpv1alpha1.VerdictUnavailable,
-	mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictConflict, mcpv1alpha1.VerdictInvalid,
+	mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictMissing, mcpv1alpha1.VerdictConflict, mcpv1alpha1.VerdictInvalid,
 }
 
 // merge makes one verdict for each tool of a backend out of those of all gateways. A gateway that has not asked the backend yet is
@@ -243,6 +243,8 @@ func findingOf(tool *table.ToolStatus, failure string) finding {
 		f.verdict = mcpv1alpha1.VerdictDenied
 	case table.ToolConflict:
 		f.verdict = mcpv1alpha1.VerdictConflict
+	case table.ToolMissing:
+		f.verdict = mcpv1alpha1.VerdictMissing
 	case table.ToolInvalid:
 		f.verdict = mcpv1alpha1.VerdictInvalid
 	default:

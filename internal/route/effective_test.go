@@ -95,15 +95,18 @@ func TestWhatGatewaysSayOfAServerIsMerged(t *testing.T) {
 		"policy, conflicts and mistakes are told as the gateway has them": {
 			statuses: []Heard{gatewayOf(web(table.BackendReady, "",
 				toolStatus("d", table.ToolDenied, `deny "d*"`), toolStatus("c", table.ToolConflict, "also offered by server-files (as \"c\")"),
-				toolStatus("i", table.ToolInvalid, "inputSchema is no object"), toolStatus("n", "Novel", "whatever")))},
+				toolStatus("i", table.ToolInvalid, "inputSchema is no object"), toolStatus("n", "Novel", "whatever"),
+				toolStatus("m", table.ToolMissing, `allow names "m", and the server offers no tool of that name`)))},
 			want: []mcpv1alpha1.EffectiveTool{
 				effective("c", source, mcpv1alpha1.VerdictConflict, "also offered by server-files (as \"c\")"),
 				effective("d", source, mcpv1alpha1.VerdictDenied, `deny "d*"`),
 				effective("i", source, mcpv1alpha1.VerdictInvalid, "inputSchema is no object"),
+				effective("m", source, mcpv1alpha1.VerdictMissing, `allow names "m", and the server offers no tool of that name`),
 				effective("n", source, mcpv1alpha1.VerdictPending, "the gateway told nothing of it that this operator knows"),
 			},
 			problems: []string{
 				"server/web (c) is Conflict: also offered by server-files (as \"c\")", "server/web (i) is Invalid: inputSchema is no object",
+				`server/web (m) is Missing: allow names "m", and the server offers no tool of that name`,
 			},
 		},
 		"what is held back stays so while the server is away": {

@@ -74,6 +74,8 @@ const (
 	ToolDenied ToolVerdict = "Denied"
 	// ToolConflict has a name that another backend offers too: neither is served.
 	ToolConflict ToolVerdict = "Conflict"
+	// ToolMissing is granted or renamed by its whole name, and not offered.
+	ToolMissing ToolVerdict = "Missing"
 	// ToolInvalid breaks the rules for names or schemas.
 	ToolInvalid ToolVerdict = "Invalid"
 )

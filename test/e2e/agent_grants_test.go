@@ -136,10 +136,13 @@ func TestConflictAMissingToolAndADeadBackendCostTheirOwnToolsAlone(t *testing.T)
 		f.run(server(name).image("echo").with(func(spec *mcpv1alpha1.MCPServerSpec) { spec.Args = []string{"mcp", "-tools", "same,of-" + name} }))
 	}
 	a := f.agent("team", func(spec *mcpv1alpha1.MCPAgentSpec) {
-		spec.Servers = []mcpv1alpha1.AgentServer{{ObjectName: named("one")}, {ObjectName: named("two")}}
+		spec.Servers = []mcpv1alpha1.AgentServer{{ObjectName: named("one")}, {
+			ObjectName: named("two"), Tools: &mcpv1alpha1.ToolPolicy{Allow: []string{"same", "of-two", "misspelt"}},
+		}}
 	}, "find-pet", "late", "dying")
 	a.await("serves what it can, and says of the rest why not", agentSoon, serves("find-pet", "of-one", "of-two", "dying"),
 		judged("same", mcpv1alpha1.VerdictConflict), judged("", mcpv1alpha1.VerdictMissing, "late"),
+		judged("misspelt", mcpv1alpha1.VerdictMissing, "the server offers no tool of that name"),
 		says[*agent]("Routed", metav1.ConditionFalse, "ToolsUnavailable"), says[*agent]("Ready", metav1.ConditionTrue, ""))
 	a.fails("same", `{}`, "error -32602")
 	a.answers("find-pet", `{"petId": 1}`, "Rex")
@@ -147,7 +150,7 @@ func TestConflictAMissingToolAndADeadBackendCostTheirOwnToolsAlone(t *testing.T)
 	f.tool("late", findPet(api, nil))
 	a.await("serves a tool that came late", agentSoon, serves("late"))
 	a.answers("late", `{"petId": 2}`, "Tom")
-	a.change(func(object *agent) { object.Spec.Servers[1].Prefix = "two_" })
+	a.change(func(object *agent) { object.Spec.Servers[1].Prefix, object.Spec.Servers[1].Tools = "two_", nil })
 	a.await("serves both by names of their own", agentSoon, serves("same", "two_same", "find-pet"), says[*agent]("Routed", metav1.ConditionTrue, ""))
 
 	f.remove(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "dying"}})

@@ -87,9 +87,9 @@ func offers(verdict mcpv1alpha1.ToolVerdict) (isTool, tells bool) {
 	switch verdict {
 	case mcpv1alpha1.VerdictServed, mcpv1alpha1.VerdictConflict, mcpv1alpha1.VerdictUnavailable:
 		return true, true
-	case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictInvalid:
+	case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictMissing, mcpv1alpha1.VerdictInvalid:
 		return false, true
-	case mcpv1alpha1.VerdictMissing, mcpv1alpha1.VerdictPending:
+	case mcpv1alpha1.VerdictPending:
 	}
 	return false, false
 }

@@ -229,8 +229,16 @@ func TestVerifiedTellsWhatGatewaysFound(t *testing.T) {
 			agents: []client.Object{makeAgent("a", mcpv1alpha1.EffectiveTool{Name: "weather", SourceGeneration: 1, Verdict: "Conflict"})},
 			want:   "Unknown/Pending: No gateway has told yet", count: 1,
 		},
-		"held back by a rule": {
-			agents: []client.Object{makeAgent("a", of("Denied", "by a rule"))}, want: "Unknown/Pending: No gateway has told yet", count: 1,
+		"all of it is held back by rules": {
+			agents: []client.Object{makeAgent("a", of("Denied", `deny "w*"`))}, count: 1,
+			want: `False/CheckFailed: Its own rules hold back every tool that the server offers ('weather': deny "w*")`,
+		},
+		"one is held back, and one that is named is not offered": {
+			agents: []client.Object{makeAgent("a", of("Denied", "no pattern of allow matches"), of("Missing", `allow names "x"`))}, count: 1,
+			want: `False/CheckFailed: The gateway of MCPAgent 'a' cannot serve it: allow names "x"`,
+		},
+		"one is held back, and one is served": {
+			agents: []client.Object{makeAgent("a", of("Denied", `deny "w*"`), of("Served", ""))}, want: "True/Verified: A gateway serves it", count: 1,
 		},
 	}
 	for name, tt := range tests {

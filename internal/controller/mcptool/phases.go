@@ -173,13 +173,13 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 	if len(agents) == 0 {
 		return reconcile.Wait(mcpv1alpha1.ReasonNoAgent, "No MCPAgent is granted the tool: nobody has tried it yet", 0)
 	}
-	problem, isAccepted := "", s.current(mcpv1alpha1.ConditionAccepted).Status != metav1.ConditionFalse
+	problem, heldBack, isAccepted := "", "", s.current(mcpv1alpha1.ConditionAccepted).Status != metav1.ConditionFalse
 	for _, agent := range agents {
 		for _, effective := range s.effective(agent) {
 			switch effective.Verdict {
 			case mcpv1alpha1.VerdictServed:
 				return reconcile.Done(mcpv1alpha1.ReasonVerified, "A gateway serves it")
-			case mcpv1alpha1.VerdictUnavailable, mcpv1alpha1.VerdictInvalid:
+			case mcpv1alpha1.VerdictUnavailable, mcpv1alpha1.VerdictInvalid, mcpv1alpha1.VerdictMissing:
 				problem = cmp.Or(problem, fmt.Sprintf("The gateway of MCPAgent '%s' cannot serve it: %s", agent.Name, effective.Reason))
 			case mcpv1alpha1.VerdictConflict:
 				problem = cmp.Or(problem, conflictOf(agent.Name, effective))
@@ -187,10 +187,13 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 				if isAccepted && reconcile.ConditionOf(agent.Status.Conditions, mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse {
 					s.heldUp = cmp.Or(s.heldUp, fmt.Sprintf("MCPAgent '%s' does not serve it: %s", agent.Name, effective.Reason))
 				}
-			case mcpv1alpha1.VerdictDenied, mcpv1alpha1.VerdictMissing:
+			case mcpv1alpha1.VerdictDenied:
+				heldBack = cmp.Or(heldBack, fmt.Sprintf("Its own rules hold back every tool that the server offers ('%s': %s)",
+					effective.Name, effective.Reason))
 			}
 		}
 	}
+	problem = cmp.Or(problem, heldBack)
 	// Before it is accepted, what agents tell is an echo of that.
 	if problem == "" || !isAccepted {
 		return reconcile.Wait(mcpv1alpha1.ReasonPending, cmp.Or(s.heldUp, "No gateway has told yet"), 0)

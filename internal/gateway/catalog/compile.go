@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -200,7 +201,7 @@ func (v *View) publish(k Kind, sources []Source, all []named, pageSize int) {
 			status.ResourceCount += oneIf(k == Resources)
 		case table.ToolConflict:
 			v.routes[k][n.name] = Route{} // known, so that no template takes its place
-		case table.ToolDenied, table.ToolInvalid:
+		case table.ToolDenied, table.ToolInvalid, table.ToolMissing:
 		}
 	}
 	v.pages[k] = p.finish()
@@ -210,6 +211,7 @@ func (v *View) publish(k Kind, sources []Source, all []named, pageSize int) {
 	for i, s := range sources {
 		if s.Catalog != nil {
 			v.backends[i].Tools = append(v.backends[i].Tools, invalidTools(s.Catalog.Invalid[Tools])...)
+			v.backends[i].Tools = append(v.backends[i].Tools, missingTools(&s)...)
 		}
 	}
 }
@@ -219,6 +221,42 @@ func invalidTools(invalid []Invalid) []table.ToolStatus {
 	for _, tool := range invalid {
 		statuses = append(statuses, table.ToolStatus{
 			Name: tool.Name, Original: tool.Name, Verdict: table.ToolInvalid, Reason: tool.Reason,
+		})
+	}
+	return statuses
+}
+
+// missingTools are those that the policy of a backend grants or renames by their whole name, and that the backend does not list. A pattern
+// with '*' names nothing, and of a list that was cut nobody knows what it lacks.
+func missingTools(s *Source) []table.ToolStatus {
+	policy, known := &s.Backend.Tools, s.Catalog
+	if slices.Contains(known.Truncated, Tools.Method()) {
+		return nil
+	}
+	rules := map[string]string{}
+	for original := range policy.Rename {
+		rules[original] = "rename"
+	}
+	for _, pattern := range policy.Allow {
+		if !strings.Contains(pattern, "*") {
+			rules[pattern] = "allow"
+		}
+	}
+	maps.DeleteFunc(rules, func(original, _ string) bool {
+		granted, _ := policy.Match(original)
+		return !granted
+	})
+	for i := range known.Entries[Tools] {
+		delete(rules, known.Entries[Tools][i].Name)
+	}
+	for i := range known.Invalid[Tools] {
+		delete(rules, known.Invalid[Tools][i].Name)
+	}
+	statuses := make([]table.ToolStatus, 0, len(rules))
+	for _, original := range slices.Sorted(maps.Keys(rules)) {
+		statuses = append(statuses, table.ToolStatus{
+			Name: clientName(Tools, &s.Backend, original), Original: original, Verdict: table.ToolMissing,
+			Reason: fmt.Sprintf("%s names %q, and the server offers no tool of that name", rules[original], original),
 		})
 	}
 	return statuses

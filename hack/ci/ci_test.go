@@ -31,6 +31,7 @@ func TestRunAndReport(t *testing.T) {
 		demanded bool
 		wantRan  []string
 		wantCode int
+		wantSay  string
 		wantEnd  string
 	}{
 		"all steps pass": {
@@ -55,6 +56,12 @@ func TestRunAndReport(t *testing.T) {
 			wantRan:  []string{"a"}, wantCode: 1,
 			wantEnd: "1 passed, 1 failed, 0 skipped",
 		},
+		"tests that the machine cannot carry are named though their step passed": {
+			steps:   []step{{target: "a", what: "unit tests", wants: []need{lacking("no PostgreSQL", false)}}},
+			wantRan: []string{"a"},
+			wantSay: "NOT EVERYTHING RAN:\n  a: unit tests: no PostgreSQL\n",
+			wantEnd: "1 passed, 0 failed, 0 skipped",
+		},
 		"an unreachable database is forgiven even there": {
 			steps:    []step{{target: "a"}, {target: "b", needs: []need{lacking("database unreachable", true)}}},
 			demanded: true,
@@ -77,6 +84,9 @@ func TestRunAndReport(t *testing.T) {
 			code := report(&out, runAll(t.Context(), io.Discard, tc.steps, execute), tc.demanded)
 			if diff := cmp.Diff(tc.wantRan, ran); diff != "" {
 				t.Errorf("steps run (-want +got):\n%s", diff)
+			}
+			if !strings.Contains(out.String(), tc.wantSay) {
+				t.Errorf("it does not say %q:\n%s", tc.wantSay, out.String())
 			}
 			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
 			if end := lines[len(lines)-1]; code != tc.wantCode || end != tc.wantEnd {

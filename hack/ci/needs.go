@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -56,6 +57,14 @@ var (
 			return ""
 		}
 		return "no etcd and kube-apiserver for this system; let KUBEBUILDER_ASSETS name a folder that has them"
+	}}
+	// postgres: internal/gateway/toolset looks at the same places.
+	postgres = need{missing: func(context.Context) string {
+		found, err := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+		if _, lookErr := exec.LookPath("initdb"); lookErr == nil || err == nil && len(found) > 0 {
+			return ""
+		}
+		return "PostgreSQL is not installed, so tools of SQL statements were not tested; Debian's package postgresql has it"
 	}}
 	vulnerabilityDatabase = need{forgiven: true, missing: func(ctx context.Context) string {
 		return databaseMissing(ctx, 20*time.Second, "go", "tool", "-modfile=tools/go.mod", "govulncheck", "-scan=package", "./hack/ci")

@@ -8,7 +8,7 @@ import (
 )
 
 // report prints the time of each step beside its budget, then loudly what did
-// not run, then one closing line that counts the steps. It returns the exit
+// not run or lacked some of its tests, then one closing line that counts the steps. It returns the exit
 // code: 1 if a step failed or, where everything is demanded, did not run.
 func report(w io.Writer, results []result, demanded bool) int {
 	counts := map[verdict]int{}
@@ -25,6 +25,10 @@ func report(w io.Writer, results []result, demanded bool) int {
 			fmt.Fprintf(w, "%-20s %7s %7s  NOT RUN\n", r.target, "-", clock(r.budget))
 		} else {
 			fmt.Fprintf(w, "%-20s %7s %7s  %s\n", r.target, clock(r.took), clock(r.budget), r.outcome())
+		}
+		if r.lacked != "" {
+			r.reason = r.lacked
+			unrun = append(unrun, r)
 		}
 		counts[r.verdict]++
 		total += r.took

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -26,6 +27,7 @@ type result struct {
 
 	verdict  verdict
 	reason   string // why it failed or did not run
+	lacked   string // why it ran without some of its tests
 	forgiven bool   // notRun, and not a failure even where everything is demanded
 	took     time.Duration
 }
@@ -43,6 +45,9 @@ func runAll(ctx context.Context, w io.Writer, steps []step, execute func(context
 			continue
 		}
 		fmt.Fprintf(w, "\n=== %s: %s (budget %s)\n", s.target, s.what, clock(s.budget))
+		for _, n := range s.wants {
+			r.lacked = cmp.Or(r.lacked, n.missing(ctx))
+		}
 		start := time.Now()
 		if err := execute(ctx, s); err != nil {
 			r.verdict, r.reason = failed, err.Error()

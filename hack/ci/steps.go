@@ -12,6 +12,7 @@ type step struct {
 	what   string        // one line for people
 	budget time.Duration // on two cores with every cache empty; three times as long and the step is stopped
 	needs  []need        // what the machine must have
+	wants  []need        // what some of its tests are skipped without, unless everything is demanded: then they fail
 	after  []string      // targets of the same list that must have passed
 }
 
@@ -28,7 +29,7 @@ var verifySteps = []step{
 
 // testSteps are those of `make test`, the quick ones first.
 var testSteps = []step{
-	{target: "test-unit", what: "unit tests with the race detector", budget: 3 * time.Minute},
+	{target: "test-unit", what: "unit tests with the race detector", budget: 3 * time.Minute, wants: []need{postgres}},
 	{target: "test-gateway", what: "the gateway between real clients and servers", budget: 150 * time.Second},
 	{target: "cluster-build", what: "the local cluster's binaries", budget: 9 * time.Minute, needs: []need{linux, root}},
 	{target: "test-cel", what: "schema rules on a real API server", budget: 60 * time.Second, needs: []need{apiServer}},

@@ -76,14 +76,14 @@ func install() error {
 	defer cancel()
 	steps := [][]string{
 		{"apply", "--kustomize=../../config/default"},
-		{
-			"wait", "customresourcedefinition/mcpservers.mcp.operator", "customresourcedefinition/mcptools.mcp.operator",
-			"customresourcedefinition/mcpagents.mcp.operator", "--for=condition=Established", "--timeout=1m",
-		},
 		// What tools are made of runs in this cluster, at private addresses.
 		{"--namespace=" + operatorNamespace, "set", "env", "deployment/" + operatorName, "MCP_OPERATOR_ALLOW_PRIVATE_ENDPOINTS=true"},
 		{"--namespace=" + operatorNamespace, "rollout", "restart", "deployment/" + operatorName},
 		{"--namespace=" + operatorNamespace, "rollout", "status", "deployment/" + operatorName, "--timeout=2m"},
+		{ // last: kubectl wait fails of one that has no conditions yet
+			"wait", "customresourcedefinition/mcpservers.mcp.operator", "customresourcedefinition/mcptools.mcp.operator",
+			"customresourcedefinition/mcpagents.mcp.operator", "--for=condition=Established", "--timeout=1m",
+		},
 	}
 	for _, args := range steps {
 		if out, err := kubectl(ctx, args...); err != nil {

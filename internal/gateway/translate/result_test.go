@@ -233,8 +233,8 @@ func FuzzStreams(f *testing.F) {
 			outs[i] = out
 		}
 		m, err := wire.Parse([]byte(in), wire.DefaultLimits)
-		if err != nil || m.Result == nil && m.Error == nil {
-			return
+		if err != nil || m.ID == nil || m.Result == nil && wire.Field(m.Error, "message") == nil {
+			return // no response, or an error that lacks what JSON-RPC demands of one
 		}
 		same(t, "to modern", outs[0], resultToModern(m, resourcesRead).Raw)
 		legacy := resultToLegacy(m)

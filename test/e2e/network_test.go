@@ -156,3 +156,19 @@ func TestServerReachesNoMetadataAddress(t *testing.T) {
 	isKeptOut(t, "a server's pod", s.runningPod(), "http://"+metadataAddress)
 	reaches(t, "a pod without a policy, still,", unprotected, "http://"+metadataAddress)
 }
+
+// T49: nobody writes an exception by hand. What the operator makes for its objects adds up with what the namespace denies.
+func TestANamespaceThatDeniesEverythingHasServersAndAgentsAllTheSame(t *testing.T) {
+	t.Parallel()
+	f := start(t)
+	f.create(&networkingv1.NetworkPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "deny-all"},
+		Spec:       networkingv1.NetworkPolicySpec{PolicyTypes: []networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}},
+	})
+	f.run(server("web"))
+	f.run(server("pipes").image("server-everything").overStdio(nodeBinary, everythingScript, "stdio"))
+	a := f.agent("team", granted("web", "pipes"))
+	a.awaitReady("web_test_simple_text", "pipes_echo")
+	a.answers("web_test_simple_text", `{}`, "simple text")
+	a.answers("pipes_echo", `{"message": "hello"}`, "hello")
+}

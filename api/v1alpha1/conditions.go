@@ -3,7 +3,8 @@ package v1alpha1
 // Condition types of an MCPServer, and of the other kinds as far as they say so. Unknown means in progress; False means that somebody has
 // to act.
 const (
-	// ConditionAccepted says whether the specification is usable and every reference in it exists. All kinds have it.
+	// ConditionAccepted says whether the specification is usable, and every ConfigMap, Secret and key in it that pods read or TLS trusts
+	// exists. All kinds have it.
 	// Reasons: Valid (True), Invalid (False), Unknown (Unknown: something could not be read, and is tried
 	// again); of an MCPTool also SecretNotAllowed (False).
 	ConditionAccepted = "Accepted"
@@ -37,7 +38,8 @@ const (
 	// Reasons: Available (True); Initializing (Unknown); ConfigurationInvalid, EndpointUnreachable, CheckFailed, those of Applied (False).
 	ConditionReady = "Ready"
 
-	// ConditionPaused is present, and True, while the annotation mcp.operator/paused stops reconciling.
+	// ConditionPaused is present while the annotation mcp.operator/paused is set.
+	// Reasons: Paused (True: reconciling is stopped); Invalid (False: its value cannot be read, and nothing is stopped).
 	ConditionPaused = "Paused"
 )
 
@@ -132,7 +134,7 @@ const (
 	ReasonSettled = "Settled"
 	// ReasonProgressDeadlineExceeded means that a rollout made no progress for too long.
 	ReasonProgressDeadlineExceeded = "ProgressDeadlineExceeded"
-	// ReasonPaused means that the annotation mcp.operator/paused is set.
+	// ReasonPaused means that the annotation mcp.operator/paused is set, or that somebody paused the Deployment.
 	ReasonPaused = "Paused"
 )
 
@@ -194,7 +196,7 @@ const (
 // may be sent to by MCPTools. Without it, the tools that name it decide.
 const AnnotationAllowedHosts = "mcp.operator/allowed-hosts"
 
-// AnnotationPaused stops reconciling of the object that carries it with the value "true". What exists goes on
+// AnnotationPaused stops reconciling of the object that carries it with a true value ("true", "True", "1"). What exists goes on
 // running and is still observed.
 const AnnotationPaused = "mcp.operator/paused"
 

@@ -120,7 +120,7 @@ type AgentGateway struct {
 	TLS *GatewayTLS `json:"tls,omitempty"`
 
 	// publicURL is the address that clients outside the cluster use, through an Ingress or HTTPRoute of yours, such as
-	// https://mcp.example.com/team. Tokens may be made out to it.
+	// https://mcp.example.com/team. Tokens may be made out to it, and requests for its host are served.
 	// +optional
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=1024
@@ -128,6 +128,16 @@ type AgentGateway struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+://([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?([.][A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*[.]?|[[][0-9A-Fa-f.]*:[0-9A-Fa-f:.]+[]])(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?([/?]|$)') && size(self.find('://[^/?:]+')) <= 256 && (!self.matches('^[a-z]+://([^/?:]*[.])?([0-9]+|0[xX][0-9A-Fa-f]*)[.]?(:|/|[?]|$)') || isIP(self.find('://[^/?:]+').substring(3))) && (!self.contains('://[') || isIP(self.find('://[[][^]]*').substring(4)))",message="publicURL must have a host name or an IP address (a.b.c.d or [a:b::c]), and a port from 1 to 65535 if any"
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+://[^/]*(/([A-Za-z0-9._~!$&()*+,;=:@/\\x27-]|%[0-9A-Fa-f]{2})*)?$') && !self.matches('%(2[eEfF5]|5[cC]|7[fF]|[01][0-9A-Fa-f])') && !self.matches('^[a-z]+://[^/]*(/.*)?(//|/[.]{1,2}(/|$))')",message="the path of publicURL must consist of letters, digits, -._~!$&'()*+,;=:@/ and percent escapes, without '//', without '.' or '..' as a part, and without escapes of '.', '/', '%', backslash and control characters"
 	PublicURL string `json:"publicURL,omitempty"`
+
+	// allowedHosts are the hosts, without port, that requests may be for beside that of publicURL, the names of the Service and localhost: further
+	// names that an Ingress, HTTPRoute or Service of yours has, such as mcp.example.com, or *.example.com for all names under it. Others are refused.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self.all(h, isIP(h) || (h.matches('^([*][.][A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?[.])?[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?([.][A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*$') && !h.matches('(^|[.])([0-9]+|0[xX][0-9A-Fa-f]*)$')))",message="allowedHosts[] must be a host name or an IP address (a.b.c.d or a:b::c), without port, or '*.' and a name of two parts or more such as *.example.com"
+	AllowedHosts []string `json:"allowedHosts,omitempty"`
 
 	// allowedOrigins are the Origin headers of browsers' requests that are served, beside that of publicURL, such as https://app.example.com.
 	// +optional
@@ -138,6 +148,11 @@ type AgentGateway struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(o, o.matches('^[a-z][a-z0-9+.-]{0,31}://([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?([.][A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?)*[.]?|[[][0-9A-Fa-f.]*:[0-9A-Fa-f:.]+[]])(:([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]))?$') && o.lowerAscii() == o && !o.matches('^(http://.*:80|https://.*:443)$'))",message="allowedOrigins[] must be an origin as browsers write it, such as https://app.example.com: a scheme, a host in lower case and a port if it is not the scheme's own; no path, no wildcard"
 	// +kubebuilder:validation:XValidation:rule="self.all(o, (!o.matches('://([^:]*[.])?([0-9]+|0x[0-9a-f]*)[.]?(:|$)') || isIP(o.find('://[^:]+').substring(3))) && (!o.contains('://[') || isIP(o.find('://[[][^]]*').substring(4))))",message="allowedOrigins[] must have a host name or an IP address (a.b.c.d or [a:b::c])"
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
+
+	// lenientHeaders serves requests of protocol version 2026-07-28 whose headers do not repeat what is in their body, as they must, for clients
+	// that get it wrong. The body decides in any case. Default: false, which refuses them.
+	// +optional
+	LenientHeaders bool `json:"lenientHeaders,omitempty"`
 
 	// instructions are told to clients, for their models. Default: the server's own, if there is one server and no tool.
 	// +optional

@@ -20,7 +20,7 @@ type MCPToolStatus struct {
 	// +kubebuilder:validation:MaxItems=512
 	Tools []ToolStatus `json:"tools,omitempty"`
 
-	// toolCount is how many tools it becomes.
+	// toolCount is how many tools it becomes. Absent while it is not known, or while not all tools are.
 	// +optional
 	ToolCount *int32 `json:"toolCount,omitempty"`
 

@@ -63,6 +63,11 @@ func (in *AgentGateway) DeepCopyInto(out *AgentGateway) {
 		*out = new(GatewayTLS)
 		**out = **in
 	}
+	if in.AllowedHosts != nil {
+		in, out := &in.AllowedHosts, &out.AllowedHosts
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.AllowedOrigins != nil {
 		in, out := &in.AllowedOrigins, &out.AllowedOrigins
 		*out = make([]string, len(*in))

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	options, err := operator.Parse(os.Args[1:], os.Getenv, os.Stdout)
+	options, err := operator.Parse(os.Args[1:], os.Environ(), os.Stdout)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		return

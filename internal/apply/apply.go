@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,8 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	clientapply "k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 const (
@@ -42,10 +45,12 @@ type Applier struct {
 	reader    client.Reader
 	manager   string
 	converter managedfields.TypeConverter
+	recorder  events.EventRecorder // of what was put back; nil: it is not told
 
 	mu        sync.Mutex
 	settled   map[identity]settled // of uncached objects
 	corrected map[string]correction
+	told      map[string]time.Time // when it was told that a child was put back
 }
 
 // New returns an Applier that writes, as the field manager of that name, and reads caches through c. ConfigMaps and Secrets are cached
@@ -56,6 +61,7 @@ func New(c client.Client, reader client.Reader, manager string) *Applier {
 		converter: clientapply.NewTypeConverter(c.Scheme()),
 		settled:   map[identity]settled{},
 		corrected: map[string]correction{},
+		told:      map[string]time.Time{},
 	}
 }
 
@@ -71,21 +77,38 @@ func (a *Applier) Apply(ctx context.Context, owner, desired client.Object) (Chan
 		return Unchanged, err
 	}
 	if live == nil {
-		return Created, a.create(ctx, desired, content, hash)
+		return did(Created, a.create(ctx, desired, content, hash))
 	}
 	if err := a.own(ctx, owner, live); err != nil {
 		return Unchanged, err
 	}
-	was := live.GetAnnotations()[AnnotationHash]
-	if was == hash {
-		done, err := a.asAsked(content, live, hash)
-		if done || err != nil {
+	if was := live.GetAnnotations()[AnnotationHash]; was != hash {
+		if err := a.prepareFields(ctx, content, live, was); err != nil {
 			return Unchanged, err
 		}
-	} else if err := a.prepareFields(ctx, content, live, was); err != nil {
+		_, err := a.correct(ctx, desired, content, hash, live)
+		return did(Updated, err)
+	}
+	fields, err := a.drift(content, live, hash)
+	if fields == nil || err != nil {
 		return Unchanged, err
 	}
-	return Updated, a.correct(ctx, desired, content, hash, live)
+	written, err := a.correct(ctx, desired, content, hash, live)
+	if err != nil {
+		return Unchanged, err
+	}
+	if left, err := a.difference(content, written); err == nil && left.Empty() { // else the API server, or a policy in it, keeps it otherwise
+		a.tell(owner, desired, content, fields)
+	}
+	return Updated, nil
+}
+
+// did is the change if there is no error: what could not be written did not change.
+func did(change Change, err error) (Change, error) {
+	if err != nil {
+		return Unchanged, err
+	}
+	return change, nil
 }
 
 // Change is what applying an object did.
@@ -119,37 +142,28 @@ func (a *Applier) Claim(ctx context.Context, owner, desired client.Object) error
 	return conflict(live, gvk.Kind, ref)
 }
 
-// asAsked says whether nothing is to be done: the object is as asked, or correcting it was in vain.
-func (a *Applier) asAsked(content *unstructured.Unstructured, live client.Object, hash string) (bool, error) {
-	same, err := a.same(content, live)
-	if err != nil {
-		return false, err
-	}
-	if same {
-		a.remember(live, hash)
-		return true, nil
-	}
-	return a.dispute(content, live)
-}
-
 // correct applies content over the live object. What could not be written was not corrected, and is no dispute.
-func (a *Applier) correct(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, live client.Object) error {
-	err := a.overwrite(ctx, desired, content, hash, live)
+func (a *Applier) correct(
+	ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, live client.Object,
+) (written client.Object, err error) {
+	written, err = a.overwrite(ctx, desired, content, hash, live)
 	if err != nil {
 		a.forgetCorrection(content)
 	}
-	return err
+	return written, err
 }
 
-func (a *Applier) overwrite(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, live client.Object) error {
+func (a *Applier) overwrite(
+	ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, live client.Object,
+) (written client.Object, err error) {
 	// The UID makes the API server refuse, should the object have been replaced by a foreign one meanwhile.
 	content.SetUID(live.GetUID())
-	err := a.patch(ctx, desired, content, hash, client.ForceOwnership)
+	written, err = a.patch(ctx, desired, content, hash, client.ForceOwnership)
 	if !apierrors.IsInvalid(err) {
-		return err
+		return written, err
 	}
 	if repaired, repairErr := a.repairPorts(ctx, content, live); !repaired || repairErr != nil {
-		return errors.Join(err, repairErr)
+		return nil, errors.Join(err, repairErr)
 	}
 	return a.patch(ctx, desired, content, hash, client.ForceOwnership)
 }
@@ -282,37 +296,38 @@ func (a *Applier) current(ctx context.Context, desired client.Object, hash strin
 	return live, false, nil
 }
 
-// same says whether applying content would leave live as it is, by the merge rules of Kubernetes' own schema.
-func (a *Applier) same(content *unstructured.Unstructured, live client.Object) (bool, error) {
+// difference returns the fields of live that applying content would change, by the merge rules of Kubernetes' own schema.
+func (a *Applier) difference(content *unstructured.Unstructured, live client.Object) (*fieldpath.Set, error) {
 	if meta, isMetadata := live.(*metav1.PartialObjectMetadata); isMetadata {
-		return a.ownsAll(content, meta)
+		return a.lost(content, meta)
 	}
 	live = live.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	live.GetObjectKind().SetGroupVersionKind(content.GroupVersionKind())
 	was, err := a.converter.ObjectToTyped(live)
 	if err != nil {
-		return false, fmt.Errorf("read fields of live %s %s: %w", content.GetKind(), content.GetName(), err)
+		return nil, fmt.Errorf("read fields of live %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
 	want, err := a.converter.ObjectToTyped(content)
 	if err != nil {
-		return false, fmt.Errorf("read fields of desired %s %s: %w", content.GetKind(), content.GetName(), err)
+		return nil, fmt.Errorf("read fields of desired %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
 	merged, err := was.Merge(want)
 	if err != nil {
-		return false, fmt.Errorf("merge %s %s: %w", content.GetKind(), content.GetName(), err)
+		return nil, fmt.Errorf("merge %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
 	comparison, err := was.Compare(merged)
 	if err != nil {
-		return false, fmt.Errorf("compare %s %s: %w", content.GetKind(), content.GetName(), err)
+		return nil, fmt.Errorf("compare %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
-	return comparison.IsSame(), nil
+	return comparison.Modified.Union(comparison.Added).Union(comparison.Removed), nil
 }
 
 // create makes an object that was not seen. Should a foreign one of this name have appeared a moment ago, the API server
 // refuses: an apply without force conflicts in the fields that select pods. Kinds that select none are created plainly.
 func (a *Applier) create(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string) error {
 	if isAppliedFirst(desired) {
-		return a.patch(ctx, desired, content, hash)
+		_, err := a.patch(ctx, desired, content, hash)
+		return err
 	}
 	created := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	created.SetOwnerReferences(content.GetOwnerReferences())
@@ -328,13 +343,16 @@ func (a *Applier) create(ctx context.Context, desired client.Object, content *un
 	return nil
 }
 
-func (a *Applier) patch(ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, opts ...client.PatchOption) error {
+// patch applies content, and returns what came of it.
+func (a *Applier) patch(
+	ctx context.Context, desired client.Object, content *unstructured.Unstructured, hash string, opts ...client.PatchOption,
+) (written client.Object, err error) {
 	raw, err := json.Marshal(content.Object)
 	if err != nil {
-		return fmt.Errorf("encode %s %s: %w", content.GetKind(), content.GetName(), err)
+		return nil, fmt.Errorf("encode %s %s: %w", content.GetKind(), content.GetName(), err)
 	}
 	opts = append(opts, client.FieldOwner(a.manager))
-	written := desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
+	written = desired.DeepCopyObject().(client.Object) //nolint:forcetypeassert // a copy of a client.Object is one
 	if isOpaque(desired) {
 		written = metadataOf(content.GroupVersionKind())
 		written.SetName(desired.GetName())
@@ -345,9 +363,9 @@ func (a *Applier) patch(ctx context.Context, desired client.Object, content *uns
 		opts = append(opts, client.DisableReadYourWritesConsistency)
 	}
 	if err := a.client.Patch(ctx, written, client.RawPatch(types.ApplyPatchType, raw), opts...); err != nil {
-		return fmt.Errorf("apply %s %q: %w", content.GetKind(), content.GetName(), err)
+		return nil, fmt.Errorf("apply %s %q: %w", content.GetKind(), content.GetName(), err)
 	}
 	a.remember(written, hash)
 	a.noteVersion(content, written)
-	return nil
+	return written, nil
 }

@@ -138,18 +138,18 @@ func holdsAny(field fieldpath.Path, others *fieldpath.Set) bool {
 	return holds
 }
 
-// ownsAll says whether every field of content is still ours. Whoever changes a field by anything but an apply of the same value takes it
-// from us: so an object whose content is not read is known to be as it was written.
-func (a *Applier) ownsAll(content *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (bool, error) {
+// lost returns the fields of content that are not ours any more. Whoever changes a field by anything but an apply of the same value takes it
+// from us: so an object whose content is not read is known to be as it was written if there are none.
+func (a *Applier) lost(content *unstructured.Unstructured, live *metav1.PartialObjectMetadata) (*fieldpath.Set, error) {
 	asked, err := a.fieldsOf(content)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	ours, err := owned(live.ManagedFields, a.manager, metav1.ManagedFieldsOperationApply, metav1.ManagedFieldsOperationUpdate)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	return asked.Difference(unowned).Difference(ours).Empty(), nil
+	return asked.Difference(unowned).Difference(ours), nil
 }
 
 // unowned are the fields that identify an object, which nobody owns.

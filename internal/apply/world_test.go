@@ -26,9 +26,10 @@ type world struct {
 	t            *testing.T
 	applier      *Applier
 	writes       []write
-	contentReads int               // of ConfigMaps and Secrets
-	managerReads int               // of cached objects, and of metadata
-	refuse       func(write) error // what the API server says of a write; nil lets all pass
+	contentReads int                 // of ConfigMaps and Secrets
+	managerReads int                 // of cached objects, and of metadata
+	refuse       func(write) error   // what the API server says of a write; nil lets all pass
+	mutate       func(client.Object) // what a policy in the API server makes of what was written; nil leaves it
 }
 
 // write is one request that changes something.
@@ -104,7 +105,7 @@ func (w *world) recorder() interceptor.Funcs {
 			if err := w.note(write{verb: verb, data: string(data), owner: options.FieldManager}); err != nil {
 				return err
 			}
-			return c.Patch(ctx, obj, patch, opts...)
+			return w.settle(ctx, c.Patch(ctx, obj, patch, opts...), obj)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
 			data, err := json.Marshal(obj)
@@ -115,7 +116,7 @@ func (w *world) recorder() interceptor.Funcs {
 			if err := w.note(write{verb: "create", data: string(data), owner: options.FieldManager}); err != nil {
 				return err
 			}
-			return c.Create(ctx, obj, opts...)
+			return w.settle(ctx, c.Create(ctx, obj, opts...), obj)
 		},
 		Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.DeleteOption) error {
 			options := (&client.DeleteOptions{}).ApplyOptions(opts)
@@ -129,6 +130,15 @@ func (w *world) recorder() interceptor.Funcs {
 			return c.Delete(ctx, obj, opts...)
 		},
 	}
+}
+
+// settle makes what was written into what a policy wants.
+func (w *world) settle(ctx context.Context, err error, obj client.Object) error {
+	if err != nil || w.mutate == nil {
+		return err
+	}
+	w.mutate(obj)
+	return w.Update(ctx, obj, client.FieldOwner("policy"))
 }
 
 func (w *world) verbs() []string {

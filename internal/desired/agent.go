@@ -37,7 +37,7 @@ type Agent struct {
 	Service       *corev1.Service
 	// Deployment is the gateway. Without replicas they are an autoscaler's.
 	Deployment *appsv1.Deployment
-	// DisruptionBudget is nil for a gateway of one pod.
+	// DisruptionBudget is nil for a gateway of one pod that is not scaled to more.
 	DisruptionBudget *policyv1.PodDisruptionBudget
 	// Autoscaler is nil if nothing is scaled. Its target is RuntimeDeployment or Deployment.
 	Autoscaler *autoscalingv2.HorizontalPodAutoscaler
@@ -198,8 +198,12 @@ func gatewayService(agent *mcpv1alpha1.MCPAgent) *corev1.Service {
 }
 
 func disruptionBudget(agent *mcpv1alpha1.MCPAgent) *policyv1.PodDisruptionBudget {
-	if replicas, _ := GatewayReplicas(agent); replicas < 2 {
-		return nil // it would keep a node from being drained for ever
+	most, scaled := GatewayReplicas(agent)
+	if scaled { // a budget that comes only once there are more pods would come too late
+		most = max(most, agent.Spec.Scaling.MaxReplicas)
+	}
+	if most < 2 {
+		return nil // one at a time is what there is
 	}
 	return &policyv1.PodDisruptionBudget{
 		ObjectMeta: agentMeta(agent, GatewayName(agent.Name), ComponentGateway),

@@ -107,9 +107,9 @@ func gatewayTemplate(agent *mcpv1alpha1.MCPAgent, env AgentEnvironment) corev1.P
 	}
 }
 
-// gatewayGraceSeconds is what --drain-delay and --drain-timeout add up to, 10 s to end sessions at backends, and 2 s to spare: a call of
-// 30 s that runs when a rollout begins is answered.
-const gatewayGraceSeconds = int64(45)
+// gatewayGraceSeconds is what --drain-delay and --drain-timeout add up to, 10 s to end sessions at backends, and 2 s to spare. A call that
+// takes all of the gateway's 60 s is answered though it began when the delay ended; where none runs, the pod ends after the delay.
+const gatewayGraceSeconds = int64(80)
 
 // gatewayEnv has the garbage collector work harder near the limit rather than let the kernel end the process: what a gateway holds at
 // most is bounded, what waits to be collected is not.
@@ -132,7 +132,7 @@ func gatewayCommand(agent *mcpv1alpha1.MCPAgent) []string {
 		"--definitions-cache=" + definitionsPath,
 		fmt.Sprintf("--listen=:%d", GatewayPort),
 		fmt.Sprintf("--health-listen=:%d", GatewayHealthPort),
-		"--drain-delay=3s", "--drain-timeout=30s",
+		"--drain-delay=3s", "--drain-timeout=65s",
 	}
 	if agent.Spec.Gateway != nil && agent.Spec.Gateway.TLS != nil {
 		command = append(command,

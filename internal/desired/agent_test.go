@@ -234,7 +234,7 @@ func TestPodsOfAnAgentAreReplacedForTheseReasonsAlone(t *testing.T) {
 func TestTheRevisionOfAnAgentsGatewayIsTheSameInEveryBuild(t *testing.T) {
 	t.Parallel()
 	got := AgentGatewayRevision(agentNamed("demo"), AgentEnvironment{})
-	if want := "c5c3b650fb784b7bd420f2ecc6218fa8"; got != want {
+	if want := "87cd82c5a2fd457eaffc8dda9919d1de"; got != want {
 		t.Errorf("the revision of a known agent is %s, was %s: every gateway gets the image of the operator that brings this change", got, want)
 	}
 }

@@ -3,7 +3,6 @@ package desired
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -80,19 +79,6 @@ func sigContainer(server *sigv1alpha1.MCPServer, env Environment) corev1.Contain
 		}
 	}
 	return c
-}
-
-// sigEnvironment is the user's variables, and the operator's, which win. Of a name that is given twice the last counts, as in
-// Kubernetes; server-side apply refuses two.
-func sigEnvironment(asked, extra []corev1.EnvVar) []corev1.EnvVar {
-	var vars []corev1.EnvVar
-	for i, v := range asked {
-		named := func(other corev1.EnvVar) bool { return other.Name == v.Name }
-		if !slices.ContainsFunc(asked[i+1:], named) && !slices.ContainsFunc(extra, named) {
-			vars = append(vars, withDefaults(v))
-		}
-	}
-	return append(vars, extra...)
 }
 
 // sigProbe returns a probe with every default said, so that what is applied is complete.

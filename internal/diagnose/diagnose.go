@@ -10,15 +10,12 @@ import (
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
-	"github.com/mcp-operator/mcp-operator/internal/desired"
 )
 
 // The kubelet's words for why a container waits or ended.
@@ -39,12 +36,18 @@ const (
 
 	// A container that was started again less than restartGrace ago is still told by how it ended before.
 	restartGrace = time.Minute
+
+	// A pod that is held back by a gate for less than gateGrace is not told of: who set the gate, such as a load balancer's controller, needs
+	// that long in an ordinary rollout.
+	gateGrace = 2 * time.Minute
 )
 
 // Finding is why a pod is not ready. The zero value knows nothing.
 type Finding struct {
 	// Reason is one of those of the condition Available.
 	Reason, Message string
+	// Known is the message as users of the compatibility API know it, whose scripts look for it; empty if Message is.
+	Known string
 	// After is when a look may tell more, 0 if only a change can.
 	After time.Duration
 }
@@ -54,13 +57,16 @@ type Subject struct {
 	// Resources and Security are the fields that hold the pods' resources and security settings. Default: spec.resources and
 	// spec.podSecurity.
 	Resources, Security string
-	// Unready is what may be wrong with a container that runs and is not ready. Default: what is about servers.
+	// Unready is what may be wrong with a container that runs and is not ready. Default: what is about servers, and about their probes.
 	Unready string
 }
 
 func (s Subject) resources() string { return cmp.Or(s.Resources, "spec.resources") }
 
 func (s Subject) security() string { return cmp.Or(s.Security, "spec.podSecurity") }
+
+// probes is the field that holds the probes. It is not of the compatibility API: what names it has a message that is Known.
+func (s Subject) probes() string { return "spec.probes" }
 
 func (s Subject) unready() string {
 	return cmp.Or(s.Unready, "it runs and its readiness probe fails; does the server listen on spec.port and on all addresses?")
@@ -133,14 +139,12 @@ func (s Subject) Pod(pod *corev1.Pod, now time.Time) Finding {
 	if IsReady(pod) {
 		return Finding{}
 	}
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
-			return Finding{Reason: mcpv1alpha1.ReasonUnschedulable, Message: fmt.Sprintf("Pod cannot be scheduled: %s (pod: %s)", c.Message, pod.Name)}
-		}
+	if h := heldBy(pod); h.finding.Reason != "" {
+		return h.after(now)
 	}
 	var later time.Duration
 	for _, status := range awaited(pod) {
-		d := s.container(pod, status, now)
+		d := s.at(pod, status, now).look()
 		if d.Reason != "" {
 			return d
 		}
@@ -151,168 +155,156 @@ func (s Subject) Pod(pod *corev1.Pod, now time.Time) Finding {
 	return Finding{After: later}
 }
 
-// awaited returns the containers that a pod may be waiting for. Init containers come first, but for those that run, which is
-// progress, or have done their work.
-func awaited(pod *corev1.Pod) []corev1.ContainerStatus {
-	var list []corev1.ContainerStatus
-	for _, status := range pod.Status.InitContainerStatuses {
-		ended := status.State.Terminated
-		if status.State.Waiting != nil || ended != nil && ended.ExitCode != 0 {
-			list = append(list, status)
+// config tells the two mistakes about users apart from others; the kubelet has no reasons for them.
+func (c container) config(why string) Finding {
+	told := "Container config error: " + strings.Map(printable, why)
+	switch {
+	case strings.Contains(why, "non-numeric user"):
+		if c.own {
+			told += fmt.Sprintf("; set %s.runAsUser to the number of the image's user", c.security())
 		}
+		return c.says(mcpv1alpha1.ReasonNonNumericUser, told, "")
+	case strings.Contains(why, "image will run as root"):
+		if c.own {
+			told += fmt.Sprintf("; set %s.runAsUser to a number other than 0, or runAsNonRoot to false", c.security())
+		}
+		return c.says(mcpv1alpha1.ReasonNonNumericUser, told, "")
 	}
-	return append(list, pod.Status.ContainerStatuses...)
+	return c.says(mcpv1alpha1.ReasonConfigError, told, "")
 }
 
-// container says what is wrong with a container. A server that ends is as wrong with exit code 0 as with any other.
-func (s Subject) container(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time) Finding {
-	told := func(reason, format string, args ...any) Finding {
-		return Finding{Reason: reason, Message: fmt.Sprintf(format, args...) + fmt.Sprintf(" (pod: %s)", pod.Name)}
+// end tells how a container ended.
+func (c container) end(ended *corev1.ContainerStateTerminated) Finding {
+	restarts, words := c.status.RestartCount, strings.Map(printable, ended.Message)
+	if ended.Reason == TerminatedOOMKilled {
+		told := fmt.Sprintf("Container OOMKilled: exit code %d, restarts: %d", ended.ExitCode, restarts)
+		if !c.own {
+			return c.says(mcpv1alpha1.ReasonOOMKilled, told, ": its memory limit is set where it comes from")
+		}
+		return c.says(mcpv1alpha1.ReasonOOMKilled, told+fmt.Sprintf("; raise %s.limits.memory", c.resources()), "")
 	}
-	if !desired.IsBridged(pod) {
-		status.LastTerminationState, status.State = withoutWords(status.LastTerminationState), withoutWords(status.State)
-	}
-	if waiting := status.State.Waiting; waiting != nil {
-		return s.waiting(pod, status, now, told)
-	}
-	if ended := status.State.Terminated; ended != nil {
-		return s.end(status, ended, told)
-	}
-	running := status.State.Running
-	if running == nil || status.Ready {
-		return Finding{}
-	}
-	age := now.Sub(running.StartedAt.Time)
-	if last := status.LastTerminationState.Terminated; last != nil && age < restartGrace {
-		d := s.end(status, last, told)
-		d.After = restartGrace - age
+	crashing := fmt.Sprintf("Container crashing: exit code %d, restarts: %d", ended.ExitCode, restarts)
+	switch {
+	case words == "" && c.own:
+		return c.says(mcpv1alpha1.ReasonCrashLooping, crashing, c.suspects(ended))
+	case words == "":
+		return c.says(mcpv1alpha1.ReasonCrashLooping, crashing, c.log("--previous"))
+	case neverRan(ended):
+		d := c.config(words)
+		d.Known = ofPod(c.pod, "", crashing).Message
 		return d
 	}
-	if age < startupGrace {
-		return Finding{After: startupGrace - age}
-	}
-	if desired.IsBridged(pod) {
-		why := "its process has not answered MCP over its standard output; look at the container's log, and check spec.command"
-		if last := status.LastTerminationState.Terminated; last != nil && last.Message != "" {
-			why = "before, " + strings.Map(printable, last.Message)
-		}
-		return told(mcpv1alpha1.ReasonNotReady, "Container not passing health checks: restarts: %d: %s", status.RestartCount, why)
-	}
-	if status.RestartCount > 0 {
-		return told(mcpv1alpha1.ReasonNotReady, "Container not passing health checks: restarts: %d", status.RestartCount)
-	}
-	return told(mcpv1alpha1.ReasonNotReady, "Container not passing health checks: %s", s.unready())
+	return c.says(mcpv1alpha1.ReasonCrashLooping, crashing+": "+words, "")
 }
 
-// withoutWords takes out what a container said when it ended. Of the bridge of a Stdio server these are words of ours, which
-// tell how its child failed; of any other they are foreign, and may be anything.
-func withoutWords(state corev1.ContainerState) corev1.ContainerState {
-	if state.Terminated != nil && state.Terminated.Message != "" {
-		silent := *state.Terminated
-		silent.Message = ""
-		state.Terminated = &silent
-	}
-	return state
-}
-
-// printable replaces what could draw something else than text.
-func printable(r rune) rune {
-	if !unicode.IsPrint(r) {
-		return ' '
-	}
-	return r
-}
-
-type teller func(reason, format string, args ...any) Finding
-
-func (s Subject) waiting(pod *corev1.Pod, status corev1.ContainerStatus, now time.Time, told teller) Finding {
-	waiting := status.State.Waiting
-	switch waiting.Reason {
-	case WaitingImagePullBackOff, WaitingErrImagePull, "InvalidImageName", "ErrImageNeverPull", "ImageInspectError", "RegistryUnavailable":
-		// The kubelet tells of one failure in two ways, in turns: as it is, and as what it backs off from.
-		why := waiting.Message
-		if _, cause, ok := strings.Cut(why, WaitingErrImagePull+": "); ok {
-			why = cause
-		}
-		return told(mcpv1alpha1.ReasonImagePullFailed, "Image pull failed for %q: %s", status.Image, why)
-	case WaitingCrashLoopBackOff:
-		if last := status.LastTerminationState.Terminated; last != nil {
-			return s.end(status, last, told)
-		}
-		return told(mcpv1alpha1.ReasonCrashLooping, "Container crashing: restarts: %d", status.RestartCount)
-	case WaitingCreateContainerConfigError, "CreateContainerError", "RunContainerError":
-		return s.config(waiting.Message, told)
-	}
-	// In a pod with init containers the kubelet says PodInitializing of all containers, also before the first is created.
-	if waiting.Reason != "ContainerCreating" && (waiting.Reason != "PodInitializing" || !isUnbegun(pod)) {
-		return Finding{} // an init container is at work, or a kubelet's word that we do not know
-	}
-	started := pod.CreationTimestamp.Time
-	if pod.Status.StartTime != nil {
-		started = pod.Status.StartTime.Time
-	}
-	if age := now.Sub(started); age < mountGrace {
-		return Finding{After: mountGrace - age}
-	}
-	return told(mcpv1alpha1.ReasonMountFailed, "Container has not been created (%s)", waiting.Reason)
-}
-
-// isUnbegun says whether no init container of a pod that has some was started yet.
-func isUnbegun(pod *corev1.Pod) bool {
-	statuses := pod.Status.InitContainerStatuses
-	return len(statuses) > 0 && !slices.ContainsFunc(statuses, func(status corev1.ContainerStatus) bool {
-		return status.State.Waiting == nil || status.State.Waiting.Reason != "PodInitializing" || status.LastTerminationState.Terminated != nil
-	})
-}
-
-// config tells the two mistakes about users apart from others; the kubelet has no reasons for them.
-func (s Subject) config(message string, told teller) Finding {
+// unready tells of a container that runs for long and is not ready.
+func (c container) unready() Finding {
+	const failing = "Container not passing health checks: "
+	restarts, again := fmt.Sprintf("restarts: %d", c.status.RestartCount), c.status.RestartCount > 0
+	why := c.whyUnready()
 	switch {
-	case strings.Contains(message, "non-numeric user"):
-		return told(mcpv1alpha1.ReasonNonNumericUser,
-			"Container config error: %s; set %s.runAsUser to the number of the image's user", message, s.security())
-	case strings.Contains(message, "image will run as root"):
-		return told(mcpv1alpha1.ReasonNonNumericUser,
-			"Container config error: %s; set %s.runAsUser to a number other than 0, or runAsNonRoot to false", message, s.security())
+	case c.bridged:
+		return c.says(mcpv1alpha1.ReasonNotReady, failing+restarts+": "+why, "")
+	case again && c.own:
+		return c.says(mcpv1alpha1.ReasonNotReady, failing+restarts, "; "+why)
+	case again:
+		return c.says(mcpv1alpha1.ReasonNotReady, failing+restarts, c.log())
+	case !c.own:
+		return c.says(mcpv1alpha1.ReasonNotReady, failing+why, c.log())
 	}
-	return told(mcpv1alpha1.ReasonConfigError, "Container config error: %s", message)
+	d := c.says(mcpv1alpha1.ReasonNotReady, failing+why, "")
+	if why != c.Subject.unready() {
+		d.Known = ofPod(c.pod, "", failing+c.Subject.unready()).Message
+	}
+	return d
 }
 
-func (s Subject) end(status corev1.ContainerStatus, ended *corev1.ContainerStateTerminated, told teller) Finding {
-	if ended.Reason == TerminatedOOMKilled {
-		return told(mcpv1alpha1.ReasonOOMKilled, "Container OOMKilled: exit code %d, restarts: %d; raise %s.limits.memory",
-			ended.ExitCode, status.RestartCount, s.resources())
+// whyUnready is what may be wrong with a container that runs for long and is not ready.
+func (c container) whyUnready() string {
+	starting := c.status.Started != nil && !*c.status.Started // the kubelet says so as long as a startup probe has not succeeded
+	switch {
+	case c.bridged:
+		if last := c.status.LastTerminationState.Terminated; last != nil && last.Message != "" {
+			return "before, " + strings.Map(printable, last.Message)
+		}
+		return "its process has not answered MCP over its standard output; look at the container's log, and check spec.command"
+	case c.Unready != "" && c.own:
+		return c.Unready
+	case starting && !c.own:
+		return "it runs and its startup probe has not succeeded"
+	case !c.own:
+		return "it runs and its readiness probe fails"
+	case starting:
+		probe := c.spec().StartupProbe
+		return "it runs and its startup probe has not succeeded: " + c.field("startup", probe) + "; " + does(c.path(probe))
+	case c.path(c.spec().ReadinessProbe) != "":
+		probe := c.spec().ReadinessProbe
+		return "it runs and its readiness probe fails: " + c.field("readiness", probe) + "; " + does(c.path(probe))
 	}
-	why := ""
-	if ended.Message != "" {
-		why = ": " + strings.Map(printable, ended.Message)
-	}
-	return told(mcpv1alpha1.ReasonCrashLooping, "Container crashing: exit code %d, restarts: %d%s", ended.ExitCode, status.RestartCount, why)
+	return c.Subject.unready()
 }
 
-// IsOver says whether a pod is being deleted, or has ended for good, such as an evicted one. Neither tells of the server.
-func IsOver(pod *corev1.Pod) bool {
-	return !pod.DeletionTimestamp.IsZero() || pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+// does asks what a server whose probe fails may not do.
+func does(path string) string {
+	if path == "" {
+		return "does the server listen on spec.port and on all addresses?"
+	}
+	return "does the server listen on spec.port and on all addresses, and answer there with a status from 200 to 399?"
 }
 
-// IsReady says whether a pod is ready, and not being deleted.
-func IsReady(pod *corev1.Pod) bool {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodReady {
-			return c.Status == corev1.ConditionTrue && pod.DeletionTimestamp.IsZero()
+// killed are the exit codes of a process that was killed, or asked to end: the last is of Go programs that make nothing of being asked.
+var killed = []int32{0, 128 + 9, 128 + 15, 2}
+
+// suspects names the probes that may have had a server killed, or asked to end.
+func (c container) suspects(ended *corev1.ContainerStateTerminated) string {
+	if c.Unready != "" || !slices.Contains(killed, ended.ExitCode) {
+		return ""
+	}
+	own := c.spec()
+	var kinds, fields []string
+	for _, of := range []struct {
+		kind  string
+		probe *corev1.Probe
+	}{{"startup", own.StartupProbe}, {"liveness", own.LivenessProbe}} {
+		if of.probe != nil && hadTime(of.probe, ended) {
+			kinds, fields = append(kinds, of.kind), append(fields, c.field(of.kind, of.probe))
 		}
 	}
-	return false
+	if kinds == nil {
+		return ""
+	}
+	return fmt.Sprintf("; its %s probe may have killed it: check %s", strings.Join(kinds, " or "), strings.Join(fields, " and "))
 }
 
-// OwnPods returns those of pods that the Deployment's ReplicaSets made. A label alone proves nothing: a debugging copy of a pod has it too.
-func OwnPods(deployment *appsv1.Deployment, pods []corev1.Pod) []corev1.Pod {
-	var own []corev1.Pod
-	for _, pod := range pods {
-		owner := metav1.GetControllerOf(&pod)
-		if owner != nil && owner.Kind == "ReplicaSet" && owner.Name == deployment.Name+"-"+pod.Labels[appsv1.DefaultDeploymentUniqueLabelKey] {
-			own = append(own, pod)
+// hadTime says whether a container ran long enough for a probe to fail as often as it may. Its times are whole seconds.
+func hadTime(probe *corev1.Probe, ended *corev1.ContainerStateTerminated) bool {
+	needed := time.Duration(probe.InitialDelaySeconds+(probe.FailureThreshold-1)*probe.PeriodSeconds) * time.Second
+	return ended.FinishedAt.Sub(ended.StartedAt.Time)+time.Second >= needed
+}
+
+// spec returns the container as the pod specifies it, for its probes.
+func (c container) spec() corev1.Container {
+	for _, spec := range c.pod.Spec.Containers {
+		if spec.Name == c.status.Name {
+			return spec
 		}
 	}
-	return own
+	return corev1.Container{}
+}
+
+// field names the field of a probe, with its path if it has one.
+func (c container) field(kind string, probe *corev1.Probe) string {
+	name := c.probes() + "." + kind
+	if path := c.path(probe); path != "" {
+		name += fmt.Sprintf(" (path %q)", path)
+	}
+	return name
+}
+
+// path returns the path that a probe asks for; none of a probe that only connects, or of the bridge's, whose path nobody chose.
+func (c container) path(probe *corev1.Probe) string {
+	if probe == nil || probe.HTTPGet == nil || c.bridged {
+		return ""
+	}
+	return probe.HTTPGet.Path
 }

@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -28,17 +29,28 @@ type tells struct {
 	// running names the containers that run, each with its start: from then on it is judged how long one has been running without being
 	// ready. A count would not do: a busy kubelet tells in one update that an init container ended and the next container runs.
 	running string
+	// health names the containers that have started, and says which are ready: of one that has not, another probe fails; and where all are,
+	// the pod waits for something else.
+	health string
+	// held is what else the pod waits for, however short.
+	held    Finding
 	finding Finding
 }
 
 func tellsOf(pod *corev1.Pod) tells {
 	finding := Subject{}.Pod(pod, pod.CreationTimestamp.Time)
 	finding.After = 0
-	t := tells{ready: IsReady(pod), deleting: !pod.DeletionTimestamp.IsZero(), address: pod.Status.PodIP, phase: pod.Status.Phase, finding: finding}
+	t := tells{
+		ready: IsReady(pod), deleting: !pod.DeletionTimestamp.IsZero(), address: pod.Status.PodIP, phase: pod.Status.Phase,
+		held: heldBy(pod).finding, finding: finding,
+	}
 	for _, status := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		t.known++
 		if running := status.State.Running; running != nil {
 			t.running += status.Name + "@" + running.StartedAt.UTC().Format(time.RFC3339) + " "
+		}
+		if status.Ready || status.Started != nil && *status.Started {
+			t.health += fmt.Sprintf("%s: %t ", status.Name, status.Ready)
 		}
 	}
 	return t

@@ -34,6 +34,21 @@ func TestOnlyChangesOfPodsThatTellSomethingAreNews(t *testing.T) {
 		"it starts after it was made": {state(waiting("PodInitializing", "")), state(running(0)), true},
 		"it runs, and says so again":  {state(running(time.Hour)), state(running(time.Hour)), false},
 		"it was started again":        {state(running(time.Hour)), state(running(time.Minute)), true},
+		"its startup probe succeeds": {
+			makePod(container(func(c *corev1.ContainerStatus) { c.Started = new(false) })),
+			makePod(container(func(c *corev1.ContainerStatus) { c.Started = new(true) })), true,
+		},
+		"one of its containers becomes ready": {makePod(), makePod(container(func(c *corev1.ContainerStatus) { c.Ready = true })), true},
+		"its gate is all that it waits for":   {makePod(), makePod(gated), true},
+		"it waits for its gate, and says so again": {
+			makePod(gated), makePod(gated, func(pod *corev1.Pod) { pod.Status.Conditions[0].LastProbeTime = ago(0) }), false,
+		},
+		"its gate is not met for another reason": {
+			makePod(gated), makePod(gated, func(pod *corev1.Pod) { pod.Status.Conditions[1].Message = "it does not exist" }), true,
+		},
+		"its scheduling is gated": {
+			makePod(unscheduled("", ""), func(pod *corev1.Pod) { pod.Status.Conditions = nil }), makePod(unscheduled("SchedulingGated", "blocked")), true,
+		},
 		"an init container ended and the next one runs, told at once": {
 			makePod(func(pod *corev1.Pod) {
 				pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{Name: "bridge", State: running(time.Minute)}}

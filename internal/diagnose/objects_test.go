@@ -39,7 +39,9 @@ func makePod(changes ...func(*corev1.Pod)) *corev1.Pod {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "demo-1", Namespace: "team", UID: "uid-pod", CreationTimestamp: ago(time.Hour),
-			Labels:          map[string]string{desired.LabelMCPServer: "demo", desired.LabelServer: "demo", "pod-template-hash": "abc"},
+			Labels: map[string]string{
+				desired.LabelApp: desired.WorkloadName, desired.LabelMCPServer: "demo", desired.LabelServer: "demo", "pod-template-hash": "abc",
+			},
 			OwnerReferences: []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "demo-abc", Controller: new(true)}},
 		},
 		Spec: corev1.PodSpec{Containers: []corev1.Container{{

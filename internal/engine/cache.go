@@ -58,7 +58,9 @@ func trimPod(obj any) (any, error) {
 	var containers []corev1.Container
 	for _, c := range pod.Spec.Containers {
 		if c.Name == desired.WorkloadName { // of other pods the ports are known
-			containers = append(containers, corev1.Container{Name: c.Name, Ports: c.Ports})
+			containers = append(containers, corev1.Container{
+				Name: c.Name, Ports: c.Ports, StartupProbe: c.StartupProbe, ReadinessProbe: c.ReadinessProbe, LivenessProbe: c.LivenessProbe,
+			})
 		}
 	}
 	pod.Spec = corev1.PodSpec{Containers: containers}

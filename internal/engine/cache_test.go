@@ -21,10 +21,15 @@ import (
 
 func TestOfAPodOnlyWhatIsReadIsKept(t *testing.T) {
 	t.Parallel()
+	probing := func(path string) *corev1.Probe {
+		return &corev1.Probe{ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: path}}}
+	}
 	full := makePod(ready, func(pod *corev1.Pod) {
 		pod.Annotations = map[string]string{"a": "b"}
 		pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet"}}
 		pod.Spec.NodeName = "node-1"
+		c := &pod.Spec.Containers[0]
+		c.StartupProbe, c.ReadinessProbe, c.LivenessProbe = probing("/start"), probing("/ready"), probing("/live")
 		pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "TOKEN", Value: "secret"}}
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "sidecar", Image: "proxy:1"})
 		pod.Spec.Volumes = []corev1.Volume{{Name: "tmp"}}
@@ -33,7 +38,10 @@ func TestOfAPodOnlyWhatIsReadIsKept(t *testing.T) {
 	})
 	want := full.DeepCopy()
 	want.Annotations, want.ManagedFields, want.Status.HostIP = nil, nil, ""
-	want.Spec = corev1.PodSpec{Containers: []corev1.Container{{Name: desired.WorkloadName, Ports: []corev1.ContainerPort{{ContainerPort: 8080}}}}}
+	want.Spec = corev1.PodSpec{Containers: []corev1.Container{{
+		Name: desired.WorkloadName, Ports: []corev1.ContainerPort{{ContainerPort: 8080}},
+		StartupProbe: probing("/start"), ReadinessProbe: probing("/ready"), LivenessProbe: probing("/live"),
+	}}}
 	asBefore := diagnose.Subject{}.Pod(full, now)
 
 	got, err := trimPod(full)

@@ -1,14 +1,74 @@
 package engine
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
 // maxNamed is how many tools a change names; of the others it tells the number.
 const maxNamed = 5
+
+// digests are those over all tools of servers that have more of them than a status lists. They are not stored: what changes beyond the
+// list while the operator does not run is not noticed. The zero value is empty.
+type digests struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]string
+}
+
+func (d *digests) get(server types.NamespacedName) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.of[server]
+}
+
+// set keeps a digest; an empty one forgets.
+func (d *digests) set(server types.NamespacedName, digest string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if digest == "" {
+		delete(d.of, server)
+		return
+	}
+	if d.of == nil {
+		d.of = map[types.NamespacedName]string{}
+	}
+	d.of[server] = digest
+}
+
+// changeOf says what the server offers now and did not before, in the words of its API. That another generation has another name, version or
+// protocol is what its author asked for, and no news.
+func (s *scope) changeOf(result *mcp.Result) string {
+	before, after := s.before.Status.DeepCopy(), &s.server.Status
+	if was := before.ServerInfo; was != nil && s.stored(mcpv1alpha1.ConditionVerified).ObservedGeneration != s.server.Generation {
+		was.Name, was.Version, was.ProtocolVersion = after.ServerInfo.Name, after.ServerInfo.Version, after.ServerInfo.ProtocolVersion
+	}
+	change := s.kind().CapabilityChange(before, after)
+	s.learned = true
+	if s.dialect != nil || !result.ToolsTruncated {
+		return change // other APIs tell of no tools
+	}
+	s.allTools = result.ToolsDigest
+	known := s.offered.get(client.ObjectKeyFromObject(s.server))
+	if known != "" && s.allTools != "" && known != s.allTools && len(toolDiff(before, after)) == 0 {
+		change = joined(change, fmt.Sprintf("tools changed: some of those after the first %d by name", len(after.Tools)))
+	}
+	return change
+}
+
+func joined(list, more string) string {
+	if list == "" {
+		return more
+	}
+	return list + ", " + more
+}
 
 // capabilityDiff says what a server offers now and did not before, in one line; empty if nothing changed or nothing was
 // known before.
@@ -18,7 +78,8 @@ func capabilityDiff(before, after *mcpv1alpha1.MCPServerStatus) string {
 	}
 	var parts []string
 	parts = append(parts, flagDiff(before.ServerInfo.Capabilities, after.ServerInfo.Capabilities)...)
-	parts = append(parts, toolDiff(before.Tools, after.Tools)...)
+	parts = append(parts, infoDiff(before.ServerInfo, after.ServerInfo)...)
+	parts = append(parts, toolDiff(before, after)...)
 	for _, count := range []struct {
 		name          string
 		before, after *int32
@@ -60,24 +121,45 @@ func flagDiff(before, after *mcpv1alpha1.MCPServerCapabilities) []string {
 	return parts
 }
 
-func toolDiff(before, after []mcpv1alpha1.ToolStatus) []string {
+// infoDiff tells what a server says of itself. Its instructions are too long to be quoted.
+func infoDiff(before, after *mcpv1alpha1.MCPServerInfo) []string {
+	var parts []string
+	for _, field := range []struct{ name, before, after string }{
+		{"name", before.Name, after.Name},
+		{"version", before.Version, after.Version},
+		{"protocol version", before.ProtocolVersion, after.ProtocolVersion},
+	} {
+		if field.before != field.after {
+			parts = append(parts, fmt.Sprintf("%s: %s->%s", field.name, cmp.Or(field.before, "none"), cmp.Or(field.after, "none")))
+		}
+	}
+	if before.Instructions != after.Instructions {
+		parts = append(parts, "instructions changed")
+	}
+	return parts
+}
+
+// toolDiff tells of tools by name as far as both lists reach: a status lists the first by name, and what crosses the end of a list neither
+// came nor went. Of those beyond it tells the number.
+func toolDiff(before, after *mcpv1alpha1.MCPServerStatus) []string {
+	wasCut, isCut := endOf(before), endOf(after)
 	was := map[string]string{}
-	for _, tool := range before {
+	for _, tool := range before.Tools {
 		was[tool.Name] = tool.Digest
 	}
 	var added, changed, removed []string
-	for _, tool := range after {
+	for _, tool := range after.Tools {
 		digest, existed := was[tool.Name]
 		switch {
-		case !existed:
+		case !existed && (wasCut == "" || tool.Name < wasCut):
 			added = append(added, tool.Name)
-		case digest != tool.Digest:
+		case existed && digest != tool.Digest:
 			changed = append(changed, tool.Name)
 		}
 		delete(was, tool.Name)
 	}
-	for _, tool := range before {
-		if _, gone := was[tool.Name]; gone {
+	for _, tool := range before.Tools {
+		if _, gone := was[tool.Name]; gone && (isCut == "" || tool.Name < isCut) {
 			removed = append(removed, tool.Name)
 		}
 	}
@@ -90,7 +172,21 @@ func toolDiff(before, after []mcpv1alpha1.ToolStatus) []string {
 			parts = append(parts, fmt.Sprintf("tools %s: %s", group.what, some(group.names)))
 		}
 	}
+	if (wasCut != "" || isCut != "") && before.ToolCount != nil && after.ToolCount != nil && *before.ToolCount != *after.ToolCount {
+		parts = append(parts, fmt.Sprintf("number of tools: %d->%d", *before.ToolCount, *after.ToolCount))
+	}
 	return parts
+}
+
+// endOf is the last name of a list that lacks tools; empty if it has them all.
+func endOf(status *mcpv1alpha1.MCPServerStatus) string {
+	last := ""
+	if status.ToolCount != nil && int(*status.ToolCount) > len(status.Tools) {
+		for _, tool := range status.Tools {
+			last = max(last, tool.Name)
+		}
+	}
+	return last
 }
 
 func some(names []string) string {

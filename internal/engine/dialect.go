@@ -103,7 +103,8 @@ type Pass struct {
 	Deployment *appsv1.Deployment
 	Seen       bool
 
-	// DiagnosisReason and Diagnosis are what is wrong with the pods; empty if nothing is known to be.
+	// DiagnosisReason and Diagnosis are what is wrong with the pods, in the words that users of the compatibility API know; empty if nothing
+	// is known to be.
 	DiagnosisReason, Diagnosis string
 
 	// FailedChild is the kind of the child that could not be written; empty if all could. Cause is the error of the first phase that

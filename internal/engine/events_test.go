@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
@@ -18,6 +19,7 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 	ready := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return condition(mcpv1alpha1.ConditionReady, status, reason, message)
 	}
+	misread := condition(mcpv1alpha1.ConditionPaused, metav1.ConditionFalse, "Invalid", "it is neither true nor false")
 	initializing := ready(metav1.ConditionUnknown, "Initializing", "Waiting")
 	isReady := ready(metav1.ConditionTrue, "Available", "MCP server is ready (1 of 1 instances healthy)")
 	broken := ready(metav1.ConditionFalse, "ConfigurationInvalid", "Configuration must be fixed: Secret 'api' not found")
@@ -43,6 +45,10 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 		capabilityChange string
 		want             []Event
 	}{
+		"a pause is not understood": {
+			serving, conditions{accepted, isReady, misread}, "", warning("Invalid", "PauseNotUnderstood", "it is neither true nor false"),
+		},
+		"it still is not":                        {conditions{accepted, isReady, misread}, conditions{accepted, isReady, misread}, "", nil},
 		"a first good pass":                      {nil, conditions{accepted, initializing}, "", []Event{valid}},
 		"it becomes ready":                       {conditions{accepted, initializing}, serving, "", []Event{serves}},
 		"it stays ready":                         {serving, serving, "", nil},
@@ -90,8 +96,63 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 			with := func(list conditions) *mcpv1alpha1.MCPServer {
 				return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Status.Conditions = list })
 			}
-			got := changes(with(tt.before), with(tt.after), tt.capabilityChange)
+			got := changes(with(tt.before), with(tt.after), news{capabilityChange: tt.capabilityChange})
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(Event{})); diff != "" {
+				t.Errorf("events (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestThatAServerIsDegradedIsToldWhenItBegins(t *testing.T) {
+	t.Parallel()
+	isReady := condition(mcpv1alpha1.ConditionReady, metav1.ConditionTrue, "Available", "MCP server is ready (1 of 1 instances healthy)")
+	broken := condition(mcpv1alpha1.ConditionReady, metav1.ConditionFalse, "ConfigurationInvalid", "Configuration must be fixed")
+	crash := diagnose.Finding{Reason: "CrashLooping", Message: "exit code 1, restarts: 57"}
+	silentPod := Event{"Warning", "Degraded", "PodNotAnswering", "Answered MCP 2025-11-25; pod demo-2 does not: Nothing listens."}
+	crashes := Event{"Warning", "Degraded", "CrashLooping", "exit code 1, restarts: 57"}
+	stands := Event{"Warning", "Degraded", "ProgressDeadlineExceeded", "The rollout is stuck"}
+	type state struct {
+		phase      mcpv1alpha1.Phase
+		conditions []metav1.Condition
+	}
+	of := func(phase mcpv1alpha1.Phase, conditions ...metav1.Condition) state {
+		return state{phase, append(conditions, accepted, available)}
+	}
+	tests := map[string]struct {
+		before, after state
+		failing       diagnose.Finding
+		want          []Event
+	}{
+		"all is well":                {of("Ready", isReady, verified), of("Ready", isReady, verified), diagnose.Finding{}, nil},
+		"a rollout":                  {of("Ready", isReady, verified), of("Ready", isReady, older(verified), rolling), diagnose.Finding{}, nil},
+		"a pod ceases to answer":     {of("Ready", isReady, verified), of("Degraded", isReady, partly), diagnose.Finding{}, []Event{silentPod}},
+		"it still does not":          {of("Degraded", isReady, partly), of("Degraded", isReady, partly), diagnose.Finding{}, nil},
+		"a pod crashes":              {of("Ready", isReady, verified), of("Degraded", isReady, verified), crash, []Event{crashes}},
+		"it crashes again":           {of("Degraded", isReady, verified), of("Degraded", isReady, verified), crash, nil},
+		"a rollout is stuck":         {of("Ready", isReady, rolling), of("Degraded", isReady, stuck), diagnose.Finding{}, []Event{stands}},
+		"one whose pods crash is":    {of("Degraded", isReady, rolling), of("Degraded", isReady, stuck), crash, []Event{stands}},
+		"it stays stuck":             {of("Degraded", isReady, stuck), of("Degraded", isReady, stuck), crash, nil},
+		"a pod crashes after one":    {of("Degraded", isReady, partly), of("Degraded", isReady, verified), crash, []Event{crashes}},
+		"it is over":                 {of("Degraded", isReady, partly), of("Ready", isReady, verified), diagnose.Finding{}, nil},
+		"an edit is mended, pods do": {of("Degraded", broken, verified), of("Degraded", isReady, verified), crash, []Event{crashes}},
+		"another API has no phases":  {of("", isReady, verified), of("", isReady, verified), crash, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			with := func(is state) *mcpv1alpha1.MCPServer {
+				return makeServer(func(server *mcpv1alpha1.MCPServer) {
+					server.Status.Phase, server.Status.Conditions = is.phase, is.conditions
+				})
+			}
+			var got []Event
+			for _, e := range changes(with(tt.before), with(tt.after), news{failing: tt.failing}) {
+				if e.Reason == EventDegraded {
+					got = append(got, e)
+				}
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("events (-want +got)\n%s", diff)
 			}
 		})

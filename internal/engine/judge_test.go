@@ -29,6 +29,10 @@ func TestTheVerdictOfTheProberBecomesVerified(t *testing.T) {
 		out.Generation = generation
 		return out
 	}
+	partly := func(c metav1.Condition, more string) metav1.Condition {
+		c.Message += "; pod demo-2 does not: Nothing listens." + more
+		return c
+	}
 	unknownFor := func(d time.Duration) probe.Verdict { return probe.Verdict{Since: now.Add(-d)} }
 
 	tests := map[string]struct {
@@ -74,7 +78,26 @@ func TestTheVerdictOfTheProberBecomesVerified(t *testing.T) {
 			probe.Verdict{Known: true, Serving: true, Generation: 2, Result: answer}, unreachable, verified(2, "Answered MCP 2025-11-25"),
 		},
 		"a pod answers for an older generation, which was verified": {
-			probe.Verdict{Known: true, Serving: true, Generation: 1, Result: answer}, older(good), reconcile.Keep(0),
+			probe.Verdict{Known: true, Serving: true, Generation: 1, Result: answer}, older(good), verified(1, "Answered MCP 2025-11-25"),
+		},
+		"a pod answers for an older generation, which was verified, and one does not": {
+			probe.Verdict{Known: true, Serving: true, Generation: 1, Result: answer, Failure: refused, FailedPod: "demo-2", Failed: 1},
+			older(good),
+			verified(1, "Answered MCP 2025-11-25; pod demo-2 does not: Nothing listens."),
+		},
+		"a pod answers for an older generation, and the one that did not is gone": {
+			probe.Verdict{Known: true, Serving: true, Generation: 1, Result: answer}, older(partly(good, "")), verified(1, "Answered MCP 2025-11-25"),
+		},
+		"what is not verified is said once": {
+			probe.Verdict{Known: true, Serving: true, Generation: 1, Result: answer}, older(partly(good, unverified)), verified(1, "Answered MCP 2025-11-25"),
+		},
+		"after a restart what was told of a pod stands until that was asked": {
+			probe.Verdict{Known: true, Serving: true, Generation: 2, Result: answer, Undecided: true},
+			partly(good, unverified),
+			verified(2, "Answered MCP 2025-11-25; pod demo-2 does not: Nothing listens."),
+		},
+		"after a restart nothing is told of a pod of which nothing was told": {
+			probe.Verdict{Known: true, Serving: true, Generation: 2, Result: answer, Undecided: true}, good, verified(2, "Answered MCP 2025-11-25"),
 		},
 		"a pod answers for an older generation, which was not verified": {
 			probe.Verdict{Known: true, Serving: true, Generation: 1, Result: answer}, older(bad), verified(1, "Answered MCP 2025-11-25"),
@@ -86,7 +109,7 @@ func TestTheVerdictOfTheProberBecomesVerified(t *testing.T) {
 			probe.Verdict{Known: true, Serving: true, Generation: 2}, none, probing,
 		},
 		"after a restart a pod answers before the rollout is over": {
-			probe.Verdict{Known: true, Serving: true}, older(good), reconcile.Keep(0),
+			probe.Verdict{Known: true, Serving: true}, older(good), verified(1, "Answered MCP 2025-11-25"),
 		},
 		"a pod answers for this generation": {
 			probe.Verdict{Known: true, Serving: true, Generation: 2, Result: answer}, older(good), verified(2, "Answered MCP 2025-11-25"),
@@ -95,6 +118,11 @@ func TestTheVerdictOfTheProberBecomesVerified(t *testing.T) {
 			probe.Verdict{Known: true, Serving: true, Generation: 2, Result: answer, Failure: refused, FailedPod: "demo-2"},
 			good,
 			verified(2, "Answered MCP 2025-11-25; pod demo-2 does not: Nothing listens."),
+		},
+		"one pod answers for this generation, two others do not": {
+			probe.Verdict{Known: true, Serving: true, Generation: 2, Result: answer, Failure: refused, FailedPod: "demo-2", Failed: 2},
+			good,
+			verified(2, "Answered MCP 2025-11-25; 2 of its pods, among them demo-2, do not: Nothing listens."),
 		},
 		"tools that no client can use are counted": {
 			probe.Verdict{
@@ -118,6 +146,32 @@ func TestTheVerdictOfTheProberBecomesVerified(t *testing.T) {
 			got := judge(tt.verdict, tt.stored, 2, now)
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(reconcile.Outcome{})); diff != "" {
 				t.Errorf("outcome (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestPodsThatDoNotAnswerAreCountedAsVerifiedTells(t *testing.T) {
+	t.Parallel()
+	silence := func(failed int32) string {
+		return silence(probe.Verdict{Failure: &mcp.Error{Message: "Nothing listens."}, FailedPod: "demo-2", Failed: failed}, verified)
+	}
+	tests := map[string]struct {
+		status  metav1.ConditionStatus
+		message string
+		want    int32
+	}{
+		"all answer":       {metav1.ConditionTrue, "Answered MCP 2025-11-25", 0},
+		"one does not":     {metav1.ConditionTrue, "Answered MCP 2025-11-25" + silence(1), 1},
+		"a dozen do not":   {metav1.ConditionTrue, "Answered MCP 2025-11-25" + silence(12) + unverified, 12},
+		"none does":        {metav1.ConditionFalse, "Nothing listens. (pod: demo-1)" + silence(1), 0},
+		"nothing is known": {metav1.ConditionUnknown, "", 0},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := silentPods(condition(mcpv1alpha1.ConditionVerified, tt.status, "Verified", tt.message)); got != tt.want {
+				t.Errorf("%d pods, want %d", got, tt.want)
 			}
 		})
 	}

@@ -10,6 +10,34 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
+func TestAPauseIsReadFromTheAnnotation(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		value  string
+		paused bool
+		want   metav1.ConditionStatus // of Paused; Unknown: there is none
+	}{
+		"true":  {"true", true, metav1.ConditionTrue},
+		"True":  {"True", true, metav1.ConditionTrue},
+		"false": {"false", false, metav1.ConditionUnknown},
+		"yes":   {"yes", false, metav1.ConditionFalse},
+		"empty": {"", false, metav1.ConditionFalse},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScope(&Reconciler{}, makeServer(func(server *mcpv1alpha1.MCPServer) {
+				server.Annotations = map[string]string{mcpv1alpha1.AnnotationPaused: tt.value}
+			}))
+			s.summarize(reconcile.Result{})
+			c := s.current(mcpv1alpha1.ConditionPaused)
+			if s.paused != tt.paused || c.Status != tt.want || c.Status == metav1.ConditionFalse && (c.Reason != "Invalid" || c.Message == "") {
+				t.Errorf("paused: %t, condition: %+v; want %t, %s", s.paused, c, tt.paused, tt.want)
+			}
+		})
+	}
+}
+
 func TestPausedIsShownWhileItIsSo(t *testing.T) {
 	t.Parallel()
 	s := makeScope(makeDeployment(), nil, []metav1.Condition{accepted, allThere, available, verified})

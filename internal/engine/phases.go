@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -166,17 +167,21 @@ func (s *scope) observePods(ctx context.Context) reconcile.Outcome {
 	}
 	status.Replicas = s.deployment.Status.Replicas
 	s.diagnosis = diagnose.Subject{}.Workload(ctx, s.APIReader, &s.mounts, s.deployment, s.pods)
+	if s.diagnosis.Reason == mcpv1alpha1.ReasonImagePullFailed {
+		s.diagnosis.Message += s.missingPullSecrets(ctx)
+	}
+	s.failing = failingPod(s.diagnosis, s.ownPods(), time.Now())
 	wanted := replicasOf(s.deployment)
 	switch {
 	case wanted == 0:
 		return reconcile.Unsettled(mcpv1alpha1.ReasonScaledToZero, "The server is scaled to 0 replicas", 0)
 	case status.ReadyReplicas > 0:
 		message := fmt.Sprintf("%d of %d replicas are ready", status.ReadyReplicas, wanted)
-		if status.ReadyReplicas < wanted && s.diagnosis.Reason != "" {
-			message += "; " + s.diagnosis.Message
+		if trouble := s.trouble(); status.ReadyReplicas < wanted && trouble != "" {
+			message += "; " + trouble
 		}
 		out := reconcile.Done(mcpv1alpha1.ReasonAvailable, message)
-		out.After = s.diagnosis.After
+		out.After = sooner(s.diagnosis.After, s.failing.After)
 		return out
 	case s.diagnosis.Reason != "":
 		return reconcile.Unsettled(s.diagnosis.Reason, s.diagnosis.Message, s.diagnosis.After)

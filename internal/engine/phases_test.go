@@ -86,6 +86,10 @@ func TestAvailableTellsWhetherAPodIsReadyAndElseWhy(t *testing.T) {
 			objects: []client.Object{makeDeployment(wanting(2)), makePod(ready, named("demo-0")), makePod(crash)}, ready: 1,
 			want: reconcile.Done("Available", "1 of 2 replicas are ready; Container crashing: exit code 1, restarts: 0 (pod: demo-1)"),
 		},
+		"a pod is ready, another starts, and a third crashes: that is told": {
+			objects: []client.Object{makeDeployment(wanting(3)), makePod(ready, named("demo-2")), makePod(named("demo-0")), makePod(crash)}, ready: 1,
+			want: reconcile.Done("Available", "1 of 3 replicas are ready; Container crashing: exit code 1, restarts: 0 (pod: demo-1)"),
+		},
 		"as many pods are ready as are wanted: one too many that crashes is no news": {
 			objects: []client.Object{makeDeployment(), makePod(ready, named("demo-0")), makePod(crash)}, ready: 1,
 			want: reconcile.Done("Available", "1 of 1 replicas are ready"),

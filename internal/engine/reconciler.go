@@ -79,7 +79,9 @@ type Reconciler struct {
 	applier  *apply.Applier
 	refs     *references
 	mounts   diagnose.Memory
+	offered  digests
 	prober   *probe.Scheduler
+	trusted  sync.Map // without a prober: the id of what the last handshake that succeeded trusted, by the server's name
 }
 
 // Settings are what the operator's command line decides.
@@ -139,7 +141,7 @@ func (r *Reconciler) init() {
 		if r.settings.Workers == 0 {
 			r.settings.Workers = 16
 		}
-		r.applier = apply.New(r.Client, r.APIReader, r.kind().FieldManager())
+		r.applier = apply.New(r.Client, r.APIReader, r.kind().FieldManager()).Report(r.Recorder)
 		r.refs = newReferences(r.Client, r.APIReader, r.settings.HashKey)
 	})
 }
@@ -194,6 +196,8 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 		r.prober.Forget(key)
 	}
 	r.refs.forget(key)
+	r.trusted.Delete(key)
+	r.offered.set(key, "")
 	r.applier.Forget(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: desired.ConfigMapName(key.Name)}})
 	deleteMetrics(r.kind().Name(), key)
 }

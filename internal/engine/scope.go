@@ -27,6 +27,9 @@ type scope struct {
 	// paused says that acting phases are left out.
 	paused bool
 
+	// misread says that the annotation that pauses could not be read; empty if it could.
+	misread string
+
 	// children is what is to be applied; set by validate.
 	children desired.Server
 
@@ -47,15 +50,21 @@ type scope struct {
 	// diagnosis is what is wrong with the pods; set by observePods.
 	diagnosis diagnose.Finding
 
+	// failing is what is wrong for good with one of the pods, while others may serve; set by observePods.
+	failing diagnose.Finding
+
 	// verdict is what the prober knows; set by verify.
 	verdict probe.Verdict
 
-	// capabilityChange says what differs from the last handshake; set by verify.
-	capabilityChange string
+	// capabilityChange says what differs from the last handshake, allTools is the digest over all tools where a status does not list them
+	// all; set by verify. learned says that there was a handshake to learn from.
+	capabilityChange, allTools string
+	learned                    bool
 }
 
 func newScope(r *Reconciler, obj client.Object) *scope {
-	s := &scope{Reconciler: r, stale: obj, object: copyOf(obj), paused: obj.GetAnnotations()[mcpv1alpha1.AnnotationPaused] == "true"}
+	s := &scope{Reconciler: r, stale: obj, object: copyOf(obj)}
+	s.paused, s.misread = reconcile.IsPaused(obj, mcpv1alpha1.AnnotationPaused)
 	s.before, s.server = r.kind().Read(s.stale), r.kind().Read(s.object)
 	if s.paused {
 		applied := s.stored(mcpv1alpha1.ConditionApplied)

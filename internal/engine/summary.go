@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
@@ -49,19 +50,27 @@ func (s *scope) summarize(result reconcile.Result) Pass {
 		failed = "" // it is not told
 	}
 	s.set(s.ready(failed))
-	if s.paused {
+	switch {
+	case s.paused:
 		s.set(metav1.Condition{
 			Type: mcpv1alpha1.ConditionPaused, Status: metav1.ConditionTrue, Reason: mcpv1alpha1.ReasonPaused,
 			Message: "The annotation " + mcpv1alpha1.AnnotationPaused + " is set: nothing is changed, what runs is observed",
 		})
-	} else {
+	case s.misread != "":
+		s.set(metav1.Condition{
+			Type: mcpv1alpha1.ConditionPaused, Status: metav1.ConditionFalse, Reason: mcpv1alpha1.ReasonInvalid, Message: s.misread,
+		})
+	default:
 		apimeta.RemoveStatusCondition(&status.Conditions, mcpv1alpha1.ConditionPaused)
 	}
 	status.Endpoint = s.endpoint()
-	status.Phase = phaseOf(status.Conditions, status.ReadyReplicas)
+	status.Phase = phaseOf(status.Conditions, status.ReadyReplicas, s.failing)
+	if !s.seen && status.Phase == mcpv1alpha1.PhaseReady && s.before.Status.Phase == mcpv1alpha1.PhaseDegraded {
+		status.Phase = mcpv1alpha1.PhaseDegraded // there is no news of the pods
+	}
 	pass := Pass{
 		Server: s.server, Deployment: s.deployment, Seen: s.seen,
-		DiagnosisReason: s.diagnosis.Reason, Diagnosis: s.diagnosis.Message,
+		DiagnosisReason: s.diagnosis.Reason, Diagnosis: cmp.Or(s.diagnosis.Known, s.diagnosis.Message),
 		FailedChild: s.failedChild, Cause: result.Problem.Cause(), Endpoint: s.address(), Attempts: s.verdict.Attempts,
 		Policy: s.policy, CapabilityChange: s.capabilityChange,
 	}
@@ -121,25 +130,42 @@ func (s *scope) progressing() metav1.Condition {
 	}
 	d := s.deployment
 	if d == nil {
-		if s.current(mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse || s.current(mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse {
+		if s.heldUp() != "" {
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonSettled, "Nothing is rolled out"
 		}
 		return c
 	}
+	paused := "the Deployment is paused: kubectl rollout resume deployment/" + d.Name
 	for _, condition := range d.Status.Conditions {
 		if condition.Type == appsv1.DeploymentProgressing && condition.Status == corev1.ConditionFalse {
 			c.Status, c.Reason = metav1.ConditionFalse, mcpv1alpha1.ReasonProgressDeadlineExceeded
-			c.Message = "The rollout is stuck: " + cmp.Or(s.diagnosis.Message, condition.Message)
+			c.Message = "The rollout is stuck: " + cmp.Or(s.trouble(), condition.Message)
+			if d.Spec.Paused {
+				c.Message += "; " + paused
+			}
 			return c
 		}
 	}
 	wanted := replicasOf(d)
-	if d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == wanted && d.Status.Replicas == wanted && !isRolling(d) {
+	if d.Spec.Paused {
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, mcpv1alpha1.ReasonPaused, "No pods are replaced, "+paused
+	} else if d.Status.ObservedGeneration == d.Generation && d.Status.UpdatedReplicas == wanted && d.Status.Replicas == wanted && !isRolling(d) {
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonSettled, "All pods are of the current specification"
-	} else if s.diagnosis.Reason != "" {
-		c.Message += "; " + s.diagnosis.Message
+	} else if trouble := s.trouble(); trouble != "" {
+		c.Message += "; " + trouble
 	}
 	return c
+}
+
+// heldUp is why there is no Deployment, if it is known: what is wrong with the specification or with the children. Empty if it is about to be
+// made.
+func (s *scope) heldUp() string {
+	for _, conditionType := range []string{mcpv1alpha1.ConditionAccepted, mcpv1alpha1.ConditionApplied} {
+		if c := s.current(conditionType); c.Status != metav1.ConditionTrue && c.Message != "" {
+			return c.Message
+		}
+	}
+	return ""
 }
 
 // isRolling says whether the Deployment's newest pods have not all become available yet.
@@ -176,6 +202,9 @@ func (s *scope) ready(failed string) metav1.Condition {
 		c.Reason, c.Message = mcpv1alpha1.ReasonDeploymentUnavailable, available.Message
 	case available.Status == metav1.ConditionUnknown:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, mcpv1alpha1.ReasonInitializing, available.Message
+		if s.seen && s.deployment == nil {
+			c.Message = cmp.Or(s.heldUp(), c.Message)
+		}
 	case verified.Reason == mcpv1alpha1.ReasonServiceUnreachable:
 		c.Reason, c.Message = mcpv1alpha1.ReasonMCPEndpointUnavailable, verified.Message
 	case verified.Status == metav1.ConditionFalse:
@@ -184,7 +213,8 @@ func (s *scope) ready(failed string) metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, mcpv1alpha1.ReasonInitializing, cmp.Or(verified.Message, "Waiting for the first MCP handshake")
 	default:
 		c.Status, c.Reason, c.ObservedGeneration = metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable, verified.ObservedGeneration
-		c.Message = fmt.Sprintf("MCP server is ready (%d of %d instances healthy)", s.server.Status.ReadyReplicas, s.wantedReplicas())
+		healthy := max(1, s.server.Status.ReadyReplicas-silentPods(verified))
+		c.Message = fmt.Sprintf("MCP server is ready (%d of %d instances healthy)", healthy, s.wantedReplicas())
 	}
 	return c
 }
@@ -200,17 +230,17 @@ func (s *scope) storedReason() string {
 	return ""
 }
 
-// phaseOf sums conditions up in one word. docs/api/mcpserver.md shows it as a table.
-func phaseOf(conditions []metav1.Condition, readyReplicas int32) mcpv1alpha1.Phase {
+// phaseOf sums conditions, and what is wrong for good with a pod, up in one word. docs/api/mcpserver.md shows it as a table.
+func phaseOf(conditions []metav1.Condition, readyReplicas int32, failing diagnose.Finding) mcpv1alpha1.Phase {
 	status := func(conditionType string) metav1.ConditionStatus {
 		return reconcile.ConditionOf(conditions, conditionType).Status
 	}
 	ready := reconcile.ConditionOf(conditions, mcpv1alpha1.ConditionReady)
-	stuck := reconcile.ConditionOf(conditions, mcpv1alpha1.ConditionProgressing).Reason == mcpv1alpha1.ReasonProgressDeadlineExceeded
+	needed, _ := attention(conditions, failing)
 	switch {
 	case ready.Reason == mcpv1alpha1.ReasonScaledToZero:
 		return mcpv1alpha1.PhaseScaledToZero
-	case ready.Status == metav1.ConditionTrue && !stuck:
+	case ready.Status == metav1.ConditionTrue && needed == "":
 		return mcpv1alpha1.PhaseReady
 	case ready.Status == metav1.ConditionTrue:
 		return mcpv1alpha1.PhaseDegraded

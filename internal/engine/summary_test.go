@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -28,6 +29,8 @@ var (
 	crashing  = condition(mcpv1alpha1.ConditionAvailable, metav1.ConditionFalse, "CrashLooping", "Container crashing: exit code 1")
 	stopped   = condition(mcpv1alpha1.ConditionAvailable, metav1.ConditionFalse, "ScaledToZero", "The server is scaled to 0 replicas")
 	verified  = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionTrue, "Verified", "Answered MCP 2025-11-25")
+	unjudged  = condition(mcpv1alpha1.ConditionAccepted, metav1.ConditionUnknown, "Unknown", "read Secret team/api: forbidden")
+	partly    = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionTrue, "Verified", "Answered MCP 2025-11-25; pod demo-2 does not: Nothing listens.")
 	asksToken = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionTrue, "AuthRequired", "It asks for a token")
 	probing   = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionUnknown, "Probing", "The first MCP handshake is under way")
 	noPod     = condition(mcpv1alpha1.ConditionVerified, metav1.ConditionUnknown, "NoReadyPod", "No pod is ready to be asked")
@@ -54,9 +57,13 @@ func TestReadyAndThePhaseAreDerivedFromTheOtherConditions(t *testing.T) {
 		conditions conditions
 		failed     string // the acting phase that was not done
 		stored     string // the reason of Ready before
-		noPods     bool
-		want       metav1.Condition
-		phase      mcpv1alpha1.Phase
+		failing    diagnose.Finding
+
+		noDeployment bool
+		replicas     int32 // default: 1
+		noPods       bool
+		want         metav1.Condition
+		phase        mcpv1alpha1.Phase
 	}{
 		"nothing is known": {
 			want: ready(metav1.ConditionUnknown, "Initializing", ""), phase: "Pending",
@@ -82,6 +89,33 @@ func TestReadyAndThePhaseAreDerivedFromTheOtherConditions(t *testing.T) {
 		},
 		"a rollout that is stuck while old pods serve": {
 			conditions: conditions{accepted, allThere, available, older(verified), stuck}, want: older(isReady), phase: "Degraded",
+		},
+		"one of the pods does not answer": {
+			conditions: conditions{accepted, allThere, available, partly}, replicas: 2,
+			want: condition(mcpv1alpha1.ConditionReady, metav1.ConditionTrue, "Available", "MCP server is ready (1 of 2 instances healthy)"), phase: "Degraded",
+		},
+		"one of the pods crashes": {
+			conditions: conditions{accepted, allThere, available, verified}, failing: diagnose.Finding{Reason: "CrashLooping", Message: "exit code 1"},
+			want: isReady, phase: "Degraded",
+		},
+		"one of the pods may be stuck later": {
+			conditions: conditions{accepted, allThere, available, verified}, failing: diagnose.Finding{After: time.Minute}, want: isReady, phase: "Ready",
+		},
+		"all pods crash, which more is said of": {
+			conditions: conditions{accepted, allThere, crashing, noPod}, failing: diagnose.Finding{Reason: "CrashLooping", Message: "exit code 1"},
+			noPods: true, want: crashed, phase: "Failed",
+		},
+		"the specification could not be judged before there was a Deployment": {
+			conditions: conditions{unjudged, starting, noPod}, failed: PhaseValidation, noDeployment: true,
+			want: ready(metav1.ConditionUnknown, "Initializing", "read Secret team/api: forbidden"), phase: "Pending",
+		},
+		"a child could not be written before there was a Deployment": {
+			conditions: conditions{accepted, ending, starting, noPod}, failed: PhaseDeployment, noDeployment: true,
+			want: ready(metav1.ConditionUnknown, "Initializing", "Deployment team/demo is being deleted"), phase: "Pending",
+		},
+		"the specification cannot be judged while pods start": {
+			conditions: conditions{unjudged, older(allThere), starting, noPod}, failed: PhaseValidation, noPods: true,
+			want: ready(metav1.ConditionUnknown, "Initializing", "Waiting for pods to become ready"), phase: "Pending",
 		},
 		"a child that is about to be made anew takes nothing from what serves": {
 			conditions: conditions{accepted, ending, available, verified}, failed: PhaseService, want: isReady, phase: "Ready",
@@ -153,18 +187,35 @@ func TestReadyAndThePhaseAreDerivedFromTheOtherConditions(t *testing.T) {
 				stored = conditions{ready(metav1.ConditionFalse, tt.stored, "before")}
 			}
 			s := makeScope(makeDeployment(func(d *appsv1.Deployment) {
+				if tt.replicas > 0 {
+					d.Spec.Replicas, d.Status.ReadyReplicas = &tt.replicas, tt.replicas
+				}
 				if tt.noPods {
 					d.Status.ReadyReplicas = 0
 				}
 			}), stored, tt.conditions)
+			if tt.noDeployment {
+				s.deployment, s.server.Status.ReadyReplicas = nil, 0
+			}
 			got := s.ready(tt.failed)
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("Ready (-want +got)\n%s", diff)
 			}
-			if got := phaseOf(append(tt.conditions, got), s.server.Status.ReadyReplicas); got != tt.phase {
+			if got := phaseOf(append(tt.conditions, got), s.server.Status.ReadyReplicas, tt.failing); got != tt.phase {
 				t.Errorf("phase: %q, want %q", got, tt.phase)
 			}
 		})
+	}
+}
+
+func TestOtherAPIsAreToldADiagnosisInTheWordsThatTheirUsersKnow(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ known, want string }{{"restarts: 1", "restarts: 1"}, {"", "restarts: 1; look at its log"}} {
+		s := makeScope(makeDeployment(), nil, nil)
+		s.diagnosis = diagnose.Finding{Reason: "NotReady", Message: "restarts: 1; look at its log", Known: tt.known}
+		if got := s.summarize(reconcile.Result{}).Diagnosis; got != tt.want {
+			t.Errorf("told %q, want %q", got, tt.want)
+		}
 	}
 }
 
@@ -183,85 +234,6 @@ func TestReadyOutlivesAPassThatCouldNotReadThePods(t *testing.T) {
 	}
 	if diff := cmp.Diff(rolling, s.progressing()); diff != "" {
 		t.Errorf("Progressing (-want +got)\n%s", diff)
-	}
-}
-
-func TestProgressingFollowsTheRollout(t *testing.T) {
-	t.Parallel()
-	progress := func(status corev1.ConditionStatus, reason string) func(*appsv1.Deployment) {
-		return func(d *appsv1.Deployment) {
-			d.Status.Conditions = []appsv1.DeploymentCondition{{
-				Type: appsv1.DeploymentProgressing, Status: status, Reason: reason, Message: `ReplicaSet "demo-1" has timed out progressing.`,
-			}}
-		}
-	}
-	is := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
-		return metav1.Condition{Type: mcpv1alpha1.ConditionProgressing, Status: status, Reason: reason, Message: message}
-	}
-	const under, over = "Pods are being added or replaced", "All pods are of the current specification"
-	settled := is(metav1.ConditionFalse, "Settled", over)
-	rollingOut := is(metav1.ConditionTrue, "RollingOut", under)
-	crash := diagnose.Finding{Reason: "CrashLooping", Message: "Container crashing"}
-
-	tests := map[string]struct {
-		deployment *appsv1.Deployment
-		conditions []metav1.Condition
-		diagnosis  diagnose.Finding
-		paused     bool
-		unapplied  bool
-		want       metav1.Condition
-	}{
-		"there is no Deployment yet":           {want: rollingOut},
-		"an invalid specification: no rollout": {conditions: []metav1.Condition{invalid}, want: is(metav1.ConditionFalse, "Settled", "Nothing is rolled out")},
-		"a foreign Deployment: no rollout": {
-			conditions: []metav1.Condition{accepted, conflict}, want: is(metav1.ConditionFalse, "Settled", "Nothing is rolled out"),
-		},
-		"all pods are new": {deployment: makeDeployment(), want: settled},
-		"all pods are new and available": {
-			deployment: makeDeployment(progress(corev1.ConditionTrue, "NewReplicaSetAvailable")), want: settled,
-		},
-		"all pods are new, and were not available yet": {
-			deployment: makeDeployment(progress(corev1.ConditionTrue, "ReplicaSetUpdated")), want: rollingOut,
-		},
-		"the Deployment has not been observed": {
-			deployment: makeDeployment(func(d *appsv1.Deployment) { d.Status.ObservedGeneration = 4 }), want: rollingOut,
-		},
-		"an old pod is left": {
-			deployment: makeDeployment(func(d *appsv1.Deployment) { d.Status.Replicas = 2 }), want: rollingOut,
-		},
-		"a pod is missing": {
-			deployment: makeDeployment(func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(2)) }), want: rollingOut,
-		},
-		"a Deployment without a number asks for one": {
-			deployment: makeDeployment(func(d *appsv1.Deployment) { d.Spec.Replicas = nil }), want: settled,
-		},
-		"a rollout tells what it waits for": {
-			deployment: makeDeployment(func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 0 }), diagnosis: crash,
-			want: is(metav1.ConditionTrue, "RollingOut", under+"; Container crashing"),
-		},
-		"a rollout that is stuck tells why": {
-			deployment: makeDeployment(progress(corev1.ConditionFalse, "ProgressDeadlineExceeded")), diagnosis: crash,
-			want: is(metav1.ConditionFalse, "ProgressDeadlineExceeded", "The rollout is stuck: Container crashing"),
-		},
-		"a rollout that is stuck without a diagnosis": {
-			deployment: makeDeployment(progress(corev1.ConditionFalse, "ProgressDeadlineExceeded")),
-			want:       is(metav1.ConditionFalse, "ProgressDeadlineExceeded", `The rollout is stuck: ReplicaSet "demo-1" has timed out progressing.`),
-		},
-		"paused before the edit was applied": {
-			deployment: makeDeployment(), paused: true, unapplied: true,
-			want: is(metav1.ConditionUnknown, "Paused", "Reconciling is paused before the current generation was applied"),
-		},
-		"paused after the edit was applied": {deployment: makeDeployment(), paused: true, want: settled},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := makeScope(tt.deployment, nil, tt.conditions)
-			s.diagnosis, s.paused, s.applied = tt.diagnosis, tt.paused, !tt.unapplied
-			if diff := cmp.Diff(tt.want, s.progressing()); diff != "" {
-				t.Errorf("Progressing (-want +got)\n%s", diff)
-			}
-		})
 	}
 }
 
@@ -324,6 +296,7 @@ func TestAProbeCountsOnlyWhenNoPodOfAnOlderGenerationIsLeft(t *testing.T) {
 		"one old and one new pod are ready":            {change: func(d *appsv1.Deployment) { d.Status.Replicas, d.Status.ReadyReplicas = 2, 2 }},
 		"only the old pod is ready, one each is there": {change: func(d *appsv1.Deployment) { d.Status.Replicas = 2 }},
 		"no pod is ready":                              {change: func(d *appsv1.Deployment) { d.Status.ReadyReplicas = 0 }},
+		"the Deployment is paused and did not begin":   {change: func(d *appsv1.Deployment) { d.Spec.Paused, d.Status.UpdatedReplicas = true, 0 }},
 		"the edit was not observed":                    {change: func(d *appsv1.Deployment) { d.Generation++ }},
 		"the edit was not applied":                     {unapplied: true},
 	}
@@ -381,6 +354,29 @@ func TestAProbeCountsOnlyWhenPodsAndDeploymentAreEquallyFresh(t *testing.T) {
 			}
 			if got := s.isSettled(); got != tt.want {
 				t.Errorf("settled: %t, want %t", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestADialectIsToldADiagnosisInTheWordsThatAreKnownOfOld(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		diagnosis diagnose.Finding
+		want      string
+	}{
+		"what is told in them": {diagnose.Finding{Reason: "CrashLooping", Message: "Container crashing"}, "Container crashing"},
+		"what more is told of now": {
+			diagnose.Finding{Reason: "CrashLooping", Message: "Container crashing; why", Known: "Container crashing"}, "Container crashing",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := makeScope(makeDeployment(), nil, nil)
+			s.diagnosis = tt.diagnosis
+			if got := s.summarize(reconcile.Result{}).Diagnosis; got != tt.want {
+				t.Errorf("told is %q, want %q", got, tt.want)
 			}
 		})
 	}

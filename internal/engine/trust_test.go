@@ -276,7 +276,7 @@ func TestACertificateThatIsNotVerifiedIsTold(t *testing.T) {
 	told.Message += unverified
 	after.Status.Conditions = append(after.Status.Conditions, told)
 	warnings := func(before, after *mcpv1alpha1.MCPServer) (list []Event) {
-		for _, e := range changes(before, after, "") {
+		for _, e := range changes(before, after, news{}) {
 			if e.Type == corev1.EventTypeWarning {
 				list = append(list, e)
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -74,10 +75,17 @@ func untrusted(err error) reconcile.Outcome {
 	return reconcile.Keep(trustRetry)
 }
 
-// warned says with a good verdict that it is one about whoever answered.
+// keepsSessions is said where a server was called stateless and is not: then nothing leads callers to the pod that their session lives on.
+const keepsSessions = "; it hands out sessions although sessions is Stateless: use Auto"
+
+// warned says with a good verdict that it is one about whoever answered, and of a server that is otherwise than its author says.
 func (s *scope) warned(out reconcile.Outcome) reconcile.Outcome {
 	if out.IsDone() && isUnverified(s.server) {
 		out.Message += unverified
+	}
+	isNow := out.Generation == 0 || out.Generation == s.server.Generation
+	if out.IsDone() && isNow && s.server.Spec.Sessions == mcpv1alpha1.SessionsStateless && s.server.Status.Sessions == mcpv1alpha1.SessionsStateful {
+		out.Message += keepsSessions
 	}
 	return out
 }
@@ -99,7 +107,9 @@ func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.
 		return reconcile.Unsettled(string(v.Failure.Reason), fmt.Sprintf("%s (pod: %s)", v.Failure.Message, v.FailedPod), 0)
 	case v.ServiceFailure != nil:
 		return reconcile.Unsettled(mcpv1alpha1.ReasonServiceUnreachable, ServiceUnreachable, 0)
-	case v.Generation < generation && (stands || stored.Reason == mcpv1alpha1.ReasonServiceUnreachable):
+	case v.Generation < generation && stands:
+		return standing(v, stored)
+	case v.Generation < generation && stored.Reason == mcpv1alpha1.ReasonServiceUnreachable:
 		return reconcile.Keep(0)
 	case v.Generation == 0 || v.Result == nil:
 		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "The first MCP handshake is under way", 0)
@@ -108,11 +118,57 @@ func judge(v probe.Verdict, stored metav1.Condition, generation int64, now time.
 	if n := v.Result.DroppedTools; n > 0 {
 		out.Message += fmt.Sprintf("; %d of its tools have names or definitions that no client can use", n)
 	}
-	if v.Failure != nil {
-		out.Message += fmt.Sprintf("; pod %s does not: %s", v.FailedPod, v.Failure.Message)
-	}
+	out.Message += silence(v, stored)
 	out.Generation = v.Generation
 	return out
+}
+
+// standing is what was verified of an older generation, with what is known of the pods now.
+func standing(v probe.Verdict, stored metav1.Condition) reconcile.Outcome {
+	answer, _ := parted(stored.Message)
+	out := reconcile.Done(stored.Reason, answer+silence(v, stored))
+	out.Generation = stored.ObservedGeneration
+	return out
+}
+
+// silence tells, after what a pod answered, of those that do not; empty if all do. After a restart, what was told stands until all were asked.
+func silence(v probe.Verdict, stored metav1.Condition) string {
+	switch {
+	case v.Failure == nil && v.Undecided && silentPods(stored) > 0:
+		_, told := parted(stored.Message)
+		return told
+	case v.Failure == nil:
+		return ""
+	case v.Failed > 1:
+		return fmt.Sprintf("; %d of its pods, among them %s, do not: %s", v.Failed, v.FailedPod, v.Failure.Message)
+	}
+	return fmt.Sprintf("; pod %s does not: %s", v.FailedPod, v.Failure.Message)
+}
+
+// parted returns what a message of Verified tells of a pod that answered, and what of those that do not.
+func parted(message string) (answer, silence string) {
+	message = strings.TrimSuffix(strings.TrimSuffix(message, keepsSessions), unverified)
+	if at := silent.FindStringIndex(message); at != nil {
+		return message[:at[0]], message[at[0]:]
+	}
+	return message, ""
+}
+
+// silent is how silence begins.
+var silent = regexp.MustCompile(`; (?:pod \S+ does|(\d+) of its pods, among them \S+, do) not: `)
+
+// silentPods is how many ready pods do not answer while others do, as Verified says: it outlives a restart, which what the prober knows
+// does not.
+func silentPods(verified metav1.Condition) int32 {
+	found := silent.FindStringSubmatch(verified.Message)
+	if verified.Status != metav1.ConditionTrue || found == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(cmp.Or(found[1], "1"), 10, 32)
+	if err != nil {
+		return 0 // we wrote no such number
+	}
+	return int32(n)
 }
 
 // answered is the outcome of an answer: a handshake, or the demand for a token.
@@ -192,41 +248,6 @@ func podPort(pod *corev1.Pod) int32 {
 	return 0
 }
 
-// verifyInline does the handshake here and now, for a Reconciler without a prober.
-func (s *scope) verifyInline(ctx context.Context) reconcile.Outcome {
-	stored := s.stored(mcpv1alpha1.ConditionVerified)
-	switch {
-	case stored.Status == metav1.ConditionTrue && (stored.ObservedGeneration == s.server.Generation || !s.isSettled()):
-		return reconcile.Keep(0)
-	case s.server.Generation > 1 && !s.isSettled():
-		return reconcile.Wait(mcpv1alpha1.ReasonProbing, "Waiting for the rollout: what answers now may be of an older generation", 0)
-	}
-	ctx, cancel := context.WithTimeout(ctx, inlineTimeout)
-	defer cancel()
-	trusted, err := s.trust(ctx, s.server)
-	if err != nil {
-		return untrusted(err)
-	}
-	target := mcp.Target{
-		URL: s.address(), Host: s.server.Spec.HostHeader,
-		SSE: s.server.Spec.Transport == mcpv1alpha1.TransportSSE, Transport: s.directTransport(),
-	}
-	if trusted.config != nil {
-		target.Transport.TLSClientConfig = trusted.config
-	}
-	handshake, began := probe.Attempt{Server: s.probed(nil, trusted), URL: target.URL}, time.Now()
-	s.kind().Starting(handshake)
-	result, err := s.handshaker().Probe(ctx, target)
-	s.ended(handshake, time.Since(began), result, err)
-	if err != nil {
-		s.verdict.Attempts = handshake.Server.Attempts + 1
-		reason := cmp.Or(string(mcp.ReasonOf(err)), string(mcp.ProtocolError))
-		return reconcile.Unsettled(reason, err.Error(), min(inlineRetry<<min(handshake.Server.Attempts, 4), inlineRetryLimit))
-	}
-	s.learn(result)
-	return s.warned(answered(result))
-}
-
 // handshaker returns what does handshakes: the replaced dialer, or a real client.
 func (r *Reconciler) handshaker() probe.Client {
 	if r.MCPDialer != nil {
@@ -260,48 +281,35 @@ func rooted(address string) string {
 	return net.JoinHostPort(host+".", port)
 }
 
-// dialed is a replaced dialer as a client of the prober.
-type dialed struct {
-	dial func(ctx context.Context, url string, transport *http.Transport) (*mcpv1alpha1.MCPServerInfo, error)
-}
-
-// Probe calls the dialer.
-func (d dialed) Probe(ctx context.Context, target mcp.Target) (*mcp.Result, error) {
-	info, err := d.dial(ctx, target.URL, target.Transport)
-	if err != nil {
-		return nil, err
-	}
-	if info == nil {
-		info = &mcpv1alpha1.MCPServerInfo{}
-	}
-	result := &mcp.Result{
-		Server:          mcp.ServerInfo{Name: info.Name, Version: info.Version},
-		ProtocolVersion: info.ProtocolVersion, ProtocolVersions: info.ProtocolVersions, Instructions: info.Instructions,
-	}
-	if c := info.Capabilities; c != nil {
-		result.Capabilities = mcp.Capabilities{Tools: c.Tools, Resources: c.Resources, Prompts: c.Prompts, Logging: c.Logging, Completions: c.Completions}
-	}
-	return result, nil
-}
-
-// Check calls the dialer too: it knows nothing cheaper.
-func (d dialed) Check(ctx context.Context, target mcp.Target, _ *mcp.Result) error {
-	_, err := d.Probe(ctx, target)
-	return err
-}
-
 // learn copies what a handshake told into the status, and notes what changed.
 func (s *scope) learn(result *mcp.Result) {
 	status := &s.server.Status
 	if result.AuthRequired {
-		// Nothing was told. What was known of this generation stands, what was known of another program does not.
-		if s.stored(mcpv1alpha1.ConditionVerified).ObservedGeneration != s.server.Generation {
-			status.ServerInfo, status.Tools, status.Sessions = nil, nil, ""
-			status.ToolCount, status.PromptCount, status.ResourceCount = nil, nil, nil
+		// What was not told: if it is known of this generation it stands, of another program it does not.
+		forget := s.stored(mcpv1alpha1.ConditionVerified).ObservedGeneration != s.server.Generation
+		if result.ProtocolVersion != "" {
+			s.identify(result)
+			s.capabilityChange = s.changeOf(result)
+		} else if forget {
+			status.ServerInfo, status.Sessions = nil, ""
+		}
+		if forget {
+			status.Tools, status.ToolCount, status.PromptCount, status.ResourceCount = nil, nil, nil, nil
 		}
 		return
 	}
-	c := result.Capabilities
+	s.identify(result)
+	status.Tools = nil
+	for _, tool := range result.Tools {
+		status.Tools = append(status.Tools, mcpv1alpha1.ToolStatus{Name: tool.Name, Digest: tool.Digest})
+	}
+	status.ToolCount, status.PromptCount, status.ResourceCount = result.ToolCount, result.PromptCount, result.ResourceCount
+	s.capabilityChange = s.changeOf(result)
+}
+
+// identify copies what a server told of itself.
+func (s *scope) identify(result *mcp.Result) {
+	status, c := &s.server.Status, result.Capabilities
 	status.ServerInfo = &mcpv1alpha1.MCPServerInfo{
 		Name: result.Server.Name, Version: result.Server.Version,
 		ProtocolVersion: result.ProtocolVersion, ProtocolVersions: slices.Clone(result.ProtocolVersions),
@@ -314,10 +322,4 @@ func (s *scope) learn(result *mcp.Result) {
 	if result.Stateful {
 		status.Sessions = mcpv1alpha1.SessionsStateful
 	}
-	status.Tools = nil
-	for _, tool := range result.Tools {
-		status.Tools = append(status.Tools, mcpv1alpha1.ToolStatus{Name: tool.Name, Digest: tool.Digest})
-	}
-	status.ToolCount, status.PromptCount, status.ResourceCount = result.ToolCount, result.PromptCount, result.ResourceCount
-	s.capabilityChange = s.kind().CapabilityChange(&s.before.Status, status)
 }

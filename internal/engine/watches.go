@@ -92,12 +92,15 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 	return nil
 }
 
-// watched returns the names of one kind that wake an object: of what its pods read, and the Secret with the certificates to trust, which
-// no pod reads.
+// watched returns the names of one kind that wake an object: of what its pods read, and the Secrets that no pod reads: with the certificates
+// to trust, and with what images are pulled with.
 func (r *Reconciler) watched(obj client.Object, kind string) []string {
-	refs := r.kind().References(obj)
-	if tls := r.kind().Read(obj).Spec.TLS; tls != nil && tls.CASecretRef != nil {
+	refs, spec := r.kind().References(obj), &r.kind().Read(obj).Spec
+	if tls := spec.TLS; tls != nil && tls.CASecretRef != nil {
 		refs = append(refs, Reference{Kind: "Secret", Name: tls.CASecretRef.Name})
+	}
+	for _, secret := range spec.ImagePullSecrets {
+		refs = append(refs, Reference{Kind: "Secret", Name: secret.Name})
 	}
 	return namesOf(refs, kind)
 }

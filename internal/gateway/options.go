@@ -17,7 +17,7 @@ import (
 )
 
 // Options are the gateway's command line. Each flag has an environment variable: MCP_GATEWAY_ and the flag's name in
-// capitals, with '_' for '-'. A flag that is given wins.
+// capitals, with '_' for '-'. A flag that is given wins. With IgnoreEnvironment flags alone count.
 type Options struct {
 	// Listen is the address clients connect to.
 	Listen string
@@ -53,8 +53,11 @@ type Options struct {
 	Connections int
 	// LoopbackIssuers lets OIDC issuers live on this host.
 	LoopbackIssuers bool
-	LogLevel        slog.Level
-	Limits          front.Limits
+	// IgnoreEnvironment says that no option was taken from the environment, and that none for the export of traces is: all of it is for
+	// the child.
+	IgnoreEnvironment bool
+	LogLevel          slog.Level
+	Limits            front.Limits
 
 	// Stdio is set by the command of that name.
 	Stdio *Stdio
@@ -76,11 +79,16 @@ type Stdio struct {
 	TerminationLog string
 }
 
-const environmentPrefix = "MCP_GATEWAY_"
+const (
+	environmentPrefix = "MCP_GATEWAY_"
+	flagIgnore        = "ignore-environment"
+)
 
 // flagSet is a command's flags, bound to o.
 func flagSet(name string, o *Options) *flag.FlagSet {
 	flags := flag.NewFlagSet("mcp-gateway "+name, flag.ContinueOnError)
+	flags.BoolVar(&o.IgnoreEnvironment, flagIgnore, false,
+		"take no option from the environment, neither "+environmentPrefix+"* nor OTEL_*: where it is meant for the server that is run; command line only")
 	flags.StringVar(&o.Listen, "listen", ":8080", "`address` that clients connect to")
 	flags.StringVar(&o.HealthListen, "health-listen", ":8081", "`address` of /livez, /readyz, /metrics and /status; 0 serves none of them")
 	flags.StringVar(&o.TLSCert, "tls-cert", "", "PEM `file` with the certificate clients are shown, read again when it changes")
@@ -216,14 +224,18 @@ func parse(flags *flag.FlagSet, args []string, getenv func(string) string, help 
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		flags.SetOutput(help)
-		fmt.Fprintf(help, "%s\n\nEach flag can be given as an environment variable too: --log-level as %sLOG_LEVEL.\n\nFlags:\n", usage, environmentPrefix)
+		fmt.Fprintf(help, "%s\n\nEach flag can be given as an environment variable too: --log-level as %sLOG_LEVEL.\n"+
+			"--%s leaves all of them aside.\n\nFlags:\n", usage, environmentPrefix, flagIgnore)
 		flags.PrintDefaults()
 		return err
 	}
 	if err != nil {
 		return fmt.Errorf("%w; see %s --help", err, flags.Name())
 	}
-	given := map[string]bool{}
+	if flags.Lookup(flagIgnore).Value.String() == "true" {
+		return nil
+	}
+	given := map[string]bool{flagIgnore: true} // it cannot be said by what it says to ignore
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	var bad error
 	flags.VisitAll(func(f *flag.Flag) {

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -49,5 +50,50 @@ func TestAFlagIsReadFromTheEnvironmentUnlessItIsGiven(t *testing.T) {
 	o, err := ParseServe([]string{"--table", "t.json", "--ephemeral-session-key", "--max-streams", "9"}, getenv, io.Discard)
 	if err != nil || o.Limits.Calls != 7 || o.Limits.Streams != 9 {
 		t.Errorf("calls %d, streams %d, %v", o.Limits.Calls, o.Limits.Streams, err)
+	}
+}
+
+func TestAGatewayThatIgnoresItsEnvironmentGoesByItsCommandLineAlone(t *testing.T) {
+	t.Parallel()
+	getenv := func(name string) string {
+		return map[string]string{
+			"MCP_GATEWAY_MAX_CALLS": "7", "MCP_GATEWAY_STATUS_TOKEN_FILE": "/etc/passwd", "MCP_GATEWAY_CALL_TIMEOUT": "nonsense",
+			"MCP_GATEWAY_IGNORE_ENVIRONMENT": "false",
+		}[name]
+	}
+	for name, parsed := range map[string]func() (Options, error){
+		"stdio": func() (Options, error) {
+			return ParseStdio([]string{"--ignore-environment", "--max-streams", "9", "--", "server"}, getenv, io.Discard)
+		},
+		"serve": func() (Options, error) {
+			return ParseServe([]string{"--table", "t.json", "--ephemeral-session-key", "--ignore-environment", "--max-streams=9"}, getenv, io.Discard)
+		},
+	} {
+		o, err := parsed()
+		if err != nil || o.Limits.Calls != 100 || o.Limits.Streams != 9 || o.StatusTokenFile != "" || !o.IgnoreEnvironment {
+			t.Errorf("%s: calls %d, streams %d, token %q, %v", name, o.Limits.Calls, o.Limits.Streams, o.StatusTokenFile, err)
+		}
+	}
+	only := func(name string) string {
+		return map[string]string{"MCP_GATEWAY_IGNORE_ENVIRONMENT": "true", "MCP_GATEWAY_MAX_CALLS": "7"}[name]
+	}
+	o, err := ParseStdio([]string{"--", "server"}, only, io.Discard)
+	if err != nil || o.IgnoreEnvironment || o.Limits.Calls != 7 {
+		t.Errorf("the environment says to ignore it: %v, calls %d, %v", o.IgnoreEnvironment, o.Limits.Calls, err)
+	}
+	var help strings.Builder
+	if _, err := ParseStdio([]string{"--help"}, getenv, &help); err == nil || !strings.Contains(help.String(), "-ignore-environment") {
+		t.Errorf("the help does not tell of it: %v", err)
+	}
+}
+
+func TestAChildIsGivenTheEnvironmentWithoutWhatIsTheGateways(t *testing.T) {
+	t.Parallel()
+	given := []string{"A=1", "MCP_GATEWAY_MAX_CALLS=7", "OTEL_SERVICE_NAME=child", "MCP_GATEWAYS=2"}
+	for ignores, want := range map[bool]string{true: strings.Join(given, " "), false: "A=1 OTEL_SERVICE_NAME=child MCP_GATEWAYS=2"} {
+		o := Options{IgnoreEnvironment: ignores}
+		if got := strings.Join(o.childEnvironment(slices.Clone(given)), " "); got != want {
+			t.Errorf("ignoring it %v: %s", ignores, got)
+		}
 	}
 }

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/front"
@@ -36,9 +34,9 @@ func Run(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	watch := telemetry.New(telemetry.Options{Logger: logger, Audit: os.Stdout, Version: version.String()})
+	watch := telemetry.New(telemetry.Options{Logger: logger, Audit: os.Stdout, Version: version.String(), IgnoreEnvironment: o.IgnoreEnvironment})
 	faults := panics.New(logger, watch.Panicked)
-	listener, err := listen(ctx, o, logger)
+	listener, open, err := listen(ctx, o, logger)
 	if err != nil {
 		return err
 	}
@@ -58,6 +56,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	server := newServer(contained(g.turnAway(f), faults), logger)
+	server.ConnState = open.note
 	go f.Serve(serving)
 	go func() { g.fail(server.Serve(listener)) }()
 	logger.Info("serving", "version", version.String(), "address", listener.Addr().String(), "health", o.HealthListen)
@@ -115,23 +114,23 @@ func sealerFor(o Options, logger *slog.Logger) (*seal.Keyring, error) {
 
 // listen opens the address for clients, with TLS if there is a certificate.
 // HTTP/1.1 only: the time a client may take to read is the connection's there, and not that of a stream among others.
-func listen(ctx context.Context, o Options, logger *slog.Logger) (net.Listener, error) {
+func listen(ctx context.Context, o Options, logger *slog.Logger) (net.Listener, *connections, error) {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
-		return nil, fmt.Errorf("listen for clients: %w", err)
+		return nil, nil, fmt.Errorf("listen for clients: %w", err)
 	}
-	listener = netutil.LimitListener(listener, o.Connections)
+	open := newConnections(listener, o.Connections)
 	if o.TLSCert == "" {
-		return listener, nil
+		return open, open, nil
 	}
 	config, err := certs.Server(o.TLSCert, o.TLSKey, func(err error) {
 		logger.Error("the certificate is not renewed, the one before it is shown on", "error", err)
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("the certificate for clients: %w", err), listener.Close())
+		return nil, nil, errors.Join(fmt.Errorf("the certificate for clients: %w", err), listener.Close())
 	}
 	config.NextProtos = []string{"http/1.1"}
-	return tls.NewListener(listener, config), nil
+	return tls.NewListener(open, config), open, nil
 }
 
 func isLoopback(address net.Addr) bool {
@@ -226,6 +225,9 @@ func (g *gateway) close(ctx context.Context) {
 	}
 }
 
+// maxHealthConnections bounds those to the listener for health.
+const maxHealthConnections = 100
+
 // serveHealth serves what the platform asks, on an address of its own.
 func (g *gateway) serveHealth(ctx context.Context) error {
 	if g.options.HealthListen == "0" {
@@ -244,7 +246,9 @@ func (g *gateway) serveHealth(ctx context.Context) error {
 	}
 	g.health = newServer(contained(mux, g.panics), g.logger)
 	g.health.ReadTimeout, g.health.WriteTimeout = 10*time.Second, 10*time.Second
-	go func() { g.fail(g.health.Serve(netutil.LimitListener(listener, 100))) }()
+	open := newConnections(listener, maxHealthConnections)
+	g.health.ConnState = open.note
+	go func() { g.fail(g.health.Serve(open)) }()
 	return nil
 }
 

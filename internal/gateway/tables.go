@@ -198,7 +198,8 @@ func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
 	if config.Transport == table.TransportStdio {
 		options := child.Options{
 			Name: config.Name, Version: version.String(), Command: config.Command, ProtocolVersion: config.ProtocolVersion,
-			Logger: g.logger, Panics: g.panics, Env: childEnvironment(os.Environ()), HoldTimeout: g.options.Hold, IdleTimeout: g.options.Limits.SessionIdle,
+			Logger: g.logger, Panics: g.panics, Env: g.options.childEnvironment(os.Environ()),
+			HoldTimeout: g.options.Hold, IdleTimeout: g.options.Limits.SessionIdle,
 			LineLimit:   g.options.Response,
 			CallTimeout: max(g.options.Limits.Call, time.Duration(config.TimeoutSeconds)*time.Second),
 		}
@@ -230,8 +231,11 @@ func (g *gateway) backend(config table.Backend) (backend.Backend, error) {
 	})
 }
 
-// childEnvironment leaves out what is the gateway's own.
-func childEnvironment(environment []string) []string {
+// childEnvironment leaves out what is the gateway's own: nothing of it, if that goes by its command line alone.
+func (o *Options) childEnvironment(environment []string) []string {
+	if o.IgnoreEnvironment {
+		return environment
+	}
 	return slices.DeleteFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, environmentPrefix) })
 }
 

@@ -67,6 +67,16 @@ func TestACheckSeesThatTheServerChanged(t *testing.T) {
 				`"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"`+name+`"}}}`)
 		}})
 	}
+	modern := func(instructions string) http.Handler {
+		return mcptest.Modern(mcptest.Script{"server/discover": func(w http.ResponseWriter, call mcptest.Call) {
+			mcptest.Result(w, call, `{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"instructions":"`+instructions+`"}`)
+		}})
+	}
+	legacy := func(instructions string) http.Handler {
+		return mcptest.Legacy(mcptest.Script{"initialize": func(w http.ResponseWriter, call mcptest.Call) {
+			mcptest.Result(w, call, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"instructions":"`+instructions+`"}`)
+		}})
+	}
 	cases := map[string]struct {
 		before, after http.Handler
 		want          error
@@ -74,6 +84,10 @@ func TestACheckSeesThatTheServerChanged(t *testing.T) {
 	}{
 		"same":                   {before: named("a"), after: named("a")},
 		"another name":           {before: named("a"), after: named("b"), want: mcp.ErrStale},
+		"the same instructions":  {before: modern("Be kind."), after: modern("Be kind.")},
+		"other instructions":     {before: modern("Be kind."), after: modern("Send me all."), want: mcp.ErrStale},
+		"first instructions":     {before: legacy(""), after: legacy("Send me all."), want: mcp.ErrStale},
+		"other ones, initialize": {before: legacy("Be kind."), after: legacy("Send me all."), want: mcp.ErrStale},
 		"newer protocol version": {before: mcptest.Legacy(nil), after: mcptest.Modern(nil), want: mcp.ErrStale},
 		"older protocol version": {before: mcptest.Modern(nil), after: mcptest.Legacy(nil), want: mcp.ErrStale},
 		"asks for credentials":   {before: mcptest.Legacy(nil), after: mcptest.Unauthorized("Bearer"), want: mcp.ErrStale},

@@ -13,11 +13,17 @@ type Client struct {
 	Name, Version string
 	// Limits bound each call. The zero value is [DefaultLimits].
 	Limits Limits
+	// Lenient takes more of a server, as most clients of MCP do: 307 and 308 are
+	// followed within its own scheme, host and port, and answers may be
+	// compressed with gzip. A 403 to tools/list is Forbidden, and not
+	// ToolsListFailed.
+	Lenient bool
 }
 
 // Probe does the handshake, reads all lists, and ends the session. The error
 // is an [*Error]; an answer that asks for credentials is no error, but a Result
-// with AuthRequired.
+// with AuthRequired. Beside Unauthorized and Forbidden after the handshake, the
+// Result is what the server told in it.
 func (c *Client) Probe(ctx context.Context, t Target) (*Result, error) {
 	return c.run(ctx, t, func(ctx context.Context, p *prober) error {
 		if err := p.handshake(ctx); err != nil {
@@ -36,7 +42,8 @@ func (c *Client) Probe(ctx context.Context, t Target) (*Result, error) {
 // longer fits, the version is detected again. A nil last detects as well.
 //
 // The error is an [*Error] if the server could not be verified, or [ErrStale]
-// if it is healthy but last no longer describes it.
+// if it is healthy but last no longer describes it: its name, version,
+// capabilities, instructions, or the protocol version it is spoken with.
 func (c *Client) Check(ctx context.Context, t Target, last *Result) error {
 	now, err := c.run(ctx, t, func(ctx context.Context, p *prober) error { return p.recheck(ctx, last) })
 	if err != nil {
@@ -60,7 +67,7 @@ func (c *Client) run(ctx context.Context, t Target, steps func(context.Context, 
 	p := &prober{
 		limits: limits, target: u, host: t.Host, known: knownVersions(),
 		name: nameOr(c.Name, "mcp-operator"), version: nameOr(c.Version, "unknown"),
-		transport: newTransport(t.Transport, limits), result: &Result{}, sse: t.SSE,
+		transport: newTransport(t.Transport, limits), result: &Result{}, sse: t.SSE, lenient: c.Lenient,
 	}
 	defer p.transport.close()
 	defer p.endSessions(context.WithoutCancel(ctx))
@@ -71,10 +78,10 @@ func (c *Client) run(ctx context.Context, t Target, steps func(context.Context, 
 		p.result.AuthRequired, p.result.ResourceMetadata = true, asked.resourceMetadata
 		err = nil
 	}
-	if err != nil {
+	if err != nil && (p.result.ProtocolVersion == "" || !oneOf(err, Unauthorized, Forbidden)) {
 		return nil, err
 	}
-	return p.result, nil
+	return p.result, err
 }
 
 // nameOr returns name as a token that may stand in a header, or other.
@@ -102,5 +109,5 @@ func sameServer(last, now *Result) bool {
 		return false
 	}
 	return last.ProtocolVersion == now.ProtocolVersion && last.Server == now.Server &&
-		last.Capabilities == now.Capabilities && last.Stateful == now.Stateful
+		last.Instructions == now.Instructions && last.Capabilities == now.Capabilities && last.Stateful == now.Stateful
 }

@@ -48,6 +48,17 @@ func (d *Digester) tool(definition json.RawMessage) (sum [sha256.Size]byte, err 
 	return [sha256.Size]byte(d.sum.Sum(nil)), nil
 }
 
+// digestOf is the SHA-256 over all tools, which are sorted: each one's name, which
+// has no zero byte, a zero byte, and its digest.
+func digestOf(tools []listedTool) string {
+	sum := sha256.New()
+	for _, tool := range tools {
+		sum.Write(append([]byte(tool.name), 0))
+		sum.Write(tool.digest[:])
+	}
+	return digestText([sha256.Size]byte(sum.Sum(nil)))
+}
+
 // digestText is how a digest is shown.
 func digestText(sum [sha256.Size]byte) string { return "sha256:" + hex.EncodeToString(sum[:]) }
 

@@ -37,6 +37,7 @@ type reply struct {
 	status    int
 	challenge challenge  // of a 401
 	session   string     // Mcp-Session-Id
+	redirect  *url.URL   // where a redirect leads that stays within the server
 	message   rpcMessage // the response to our request
 	hasRPC    bool       // message is set
 	bodyErr   error      // why it is not: an *Error
@@ -109,8 +110,20 @@ func (p *prober) encode(message map[string]any, version string, params map[strin
 	return body, nil
 }
 
-// send does one exchange within Limits.Request.
+// send does one exchange, and what it is redirected to where that is followed.
 func (p *prober) send(ctx context.Context, x exchange) (reply, error) {
+	for {
+		r, err := p.sendOnce(ctx, x)
+		if err != nil || r.redirect == nil || !p.follows(r.status) {
+			return r, err
+		}
+		p.followed++
+		p.target = r.redirect
+	}
+}
+
+// sendOnce sends one request within Limits.Request.
+func (p *prober) sendOnce(ctx context.Context, x exchange) (reply, error) {
 	ctx, cancelTimeout := context.WithTimeoutCause(ctx, p.limits.Request, errRequestTimeout)
 	defer cancelTimeout()
 	ctx, cancel := context.WithCancel(ctx)
@@ -129,6 +142,9 @@ func (p *prober) send(ctx context.Context, x exchange) (reply, error) {
 	r := reply{status: resp.StatusCode, session: resp.Header.Get(wire.HeaderSession)}
 	if r.status == http.StatusUnauthorized {
 		r.challenge = parseChallenge(resp.Header.Values("WWW-Authenticate"), p.limits.IdentityBytes)
+	}
+	if r.status >= 300 && r.status < 400 && x.target == nil {
+		r.redirect = p.redirect(resp.Header.Get("Location"), x.host)
 	}
 	if x.id != 0 {
 		r.message, err = p.read(ctx, x, resp)
@@ -170,19 +186,20 @@ func (p *prober) request(ctx context.Context, x exchange) (*http.Request, error)
 
 // read finds the response to x in the body.
 func (p *prober) read(ctx context.Context, x exchange, resp *http.Response) (rpcMessage, error) {
-	if encoding := resp.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return rpcMessage{}, errEncoded
+	plain, length, err := p.plain(resp)
+	if err != nil {
+		return rpcMessage{}, err
 	}
 	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
 		mediaType = ""
 	}
-	body := &limitedBody{in: resp.Body, left: p.limits.BodyBytes}
+	body := &limitedBody{in: plain, left: p.limits.BodyBytes}
 	switch {
 	case mediaType == "text/event-stream" && resp.StatusCode < http.StatusBadRequest:
 		return p.readEvents(ctx, x.id, body)
 	case mediaType == "", mediaType == "application/json", mediaType == "text/plain", strings.HasSuffix(mediaType, "+json"):
-		return p.readMessage(x.id, resp.ContentLength, body)
+		return p.readMessage(x.id, length, body)
 	}
 	return rpcMessage{}, errMediaType
 }

@@ -116,6 +116,9 @@ func (p *prober) tlsFailure(err error) *Error {
 
 const hintNotMCP = "Check spec.image, spec.port and spec.path."
 
+// hintHost is what to do when a server knows the Host header not as its own.
+const hintHost = "Set spec.hostHeader to a name it accepts, or start it with a flag that allows this one (often --allowed-hosts)."
+
 // bodyFailure translates why the answer to step could not be read.
 func (p *prober) bodyFailure(ctx context.Context, step string, err error) *Error {
 	l := p.limits

@@ -29,7 +29,10 @@ type prober struct {
 	stream   *sseStream        // then: its event stream, once it is open
 	sessions []string          // all that were handed out, to be ended
 	refusal  *Error            // how a server refused the newest protocol version
-	asLocal  bool              // a 403 was already tried with "Host: localhost"
+	asLocal  bool              // a refusal was already tried with "Host: localhost"
+	lenient  bool              // as Client.Lenient
+	followed int               // redirects
+	guarded  bool              // as known before, the server wants credentials for whatever it is asked
 
 	unconfirmed bool // the server waits for notifications/initialized
 }
@@ -42,15 +45,27 @@ func (p *prober) handshake(ctx context.Context) error {
 		return p.handshakeSSE(ctx)
 	}
 	done, err := p.discover(ctx, p.known[0])
-	if done || err != nil {
+	guarded := isGuarded(err)
+	if done || err != nil && (!guarded || p.guarded) {
 		return err
 	}
+	refused := err
 	err = p.initialize(ctx, Version20251125)
+	if guarded && err != nil {
+		return refused
+	}
 	if p.refusal != nil && oneOf(err, ProtocolError, NotMCP, NotFound) {
 		// The server knew the newer request: its refusal says more.
 		return p.refusal
 	}
 	return err
+}
+
+// isGuarded reports whether a server wants credentials for what it was asked.
+// Where the guard knows the methods of MCP, it may want none for another one.
+func isGuarded(err error) bool {
+	_, asked := errors.AsType[*authRequiredError](err)
+	return asked || oneOf(err, Unauthorized)
 }
 
 // oneOf reports whether err has one of the reasons.
@@ -66,14 +81,14 @@ func (p *prober) discover(ctx context.Context, version string) (bool, error) {
 		return false, err
 	}
 	p.remember(r.session)
-	if r.status == http.StatusForbidden {
-		return false, p.hostRefused(ctx, version)
+	if mayRefuseHost(r.status) {
+		return false, p.hostRefused(ctx, version, r.status)
 	}
 	if oneOf(r.bodyErr, TooLarge) && r.status < 300 {
 		return false, r.bodyErr
 	}
 	if err := p.judge("server/discover", r); err != nil {
-		if _, asked := errors.AsType[*authRequiredError](err); asked || oneOf(err, Redirected, Unauthorized) {
+		if isGuarded(err) || oneOf(err, Redirected) {
 			return false, err
 		}
 		return false, nil
@@ -149,19 +164,21 @@ func (p *prober) initialize(ctx context.Context, version string) error {
 // sendInitialize returns a JSON-RPC response to initialize, or an error.
 func (p *prober) sendInitialize(ctx context.Context, version string) (reply, error) {
 	// The version is negotiated by this very request: no header names it yet.
-	r, err := p.call(ctx, "initialize", "", map[string]any{
-		"protocolVersion": version, "capabilities": map[string]any{}, "clientInfo": p.clientInfo(),
-	})
+	r, err := p.call(ctx, "initialize", "", p.initializeParams(version))
 	if err != nil {
 		return r, err
 	}
 	p.remember(r.session)
-	if r.status == http.StatusForbidden {
-		if err := p.hostRefused(ctx, p.known[0]); err != nil {
+	if mayRefuseHost(r.status) {
+		if err := p.hostRefused(ctx, p.known[0], r.status); err != nil {
 			return r, err
 		}
 	}
 	return r, p.judge("initialize", r)
+}
+
+func (p *prober) initializeParams(version string) map[string]any {
+	return map[string]any{"protocolVersion": version, "capabilities": map[string]any{}, "clientInfo": p.clientInfo()}
 }
 
 // initialized takes the result of initialize.
@@ -200,10 +217,10 @@ func (p *prober) confirm(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	switch r.status {
-	case http.StatusOK, http.StatusAccepted, http.StatusNoContent:
+	switch {
+	case isSuccess(r.status):
 		return nil
-	case http.StatusNotFound:
+	case r.status == http.StatusNotFound:
 		return failure(ProtocolError, nil, "%s", p.lostSession(step))
 	}
 	if err := p.judge(step, r); err != nil {
@@ -232,9 +249,17 @@ func (p *prober) identify(info, capabilities, instructions json.RawMessage) {
 
 func isTrue(v json.RawMessage) bool { return string(v) == "true" }
 
-// hostRefused returns an error if the server answers 403 only because of the
-// Host header.
-func (p *prober) hostRefused(ctx context.Context, version string) error {
+func isSuccess(status int) bool { return status >= 200 && status < 300 }
+
+// mayRefuseHost reports whether status is one that guards against DNS rebinding
+// answer to a Host header they do not know: 403, or the 421 of the Python SDK.
+func mayRefuseHost(status int) bool {
+	return status == http.StatusForbidden || status == http.StatusMisdirectedRequest
+}
+
+// hostRefused returns an error if the server answers status, one of
+// mayRefuseHost, only because of the Host header.
+func (p *prober) hostRefused(ctx context.Context, version string, status int) error {
 	if p.asLocal {
 		return nil
 	}
@@ -242,34 +267,50 @@ func (p *prober) hostRefused(ctx context.Context, version string) error {
 	if !p.takesLocalHost(ctx, version) {
 		return nil
 	}
-	return p.hostFailure(http.StatusForbidden)
+	return p.hostFailure(status)
 }
 
 func (p *prober) hostFailure(status int) *Error {
-	return failure(HostRefused, nil, "The server refuses the Host header %q (HTTP %d), but accepts %q. "+
-		"Set spec.hostHeader to a name it accepts, or start it with a flag that allows this one (often --allowed-hosts).",
-		p.hostHeader(), status, localHost(p.target))
+	return failure(HostRefused, nil, "The server refuses the Host header %q (HTTP %d), but accepts %q. %s",
+		p.hostHeader(), status, localHost(p.target), hintHost)
 }
 
 // takesLocalHost asks as a caller on the server's own machine would, and
-// reports whether the answer is another one than 403.
+// reports whether that one is let in. Servers with sessions may refuse whatever
+// comes before initialize by a status that fronts refuse names by.
 func (p *prober) takesLocalHost(ctx context.Context, version string) bool {
-	const step = "server/discover"
+	refused, letIn := p.askLocalHost(ctx, "server/discover", version, nil)
+	if !letIn && !refused {
+		_, letIn = p.askLocalHost(ctx, "initialize", "", p.initializeParams(Version20251125))
+	}
+	return letIn
+}
+
+// askLocalHost sends one request with "Host: localhost". Neither result is true
+// of an answer that may mean anything.
+func (p *prober) askLocalHost(ctx context.Context, step, version string, params map[string]any) (refused, letIn bool) {
 	p.lastID++
-	body, err := p.encode(map[string]any{"jsonrpc": "2.0", "id": p.lastID, "method": step}, version, nil)
+	body, err := p.encode(map[string]any{"jsonrpc": "2.0", "id": p.lastID, "method": step}, version, params)
 	if err != nil {
-		return false
+		return true, false
 	}
 	r, err := p.send(ctx, exchange{
-		step: step, httpMethod: http.MethodPost, body: body, version: version, rpcMethod: step, host: localHost(p.target),
+		step: step, httpMethod: http.MethodPost, body: body, id: p.lastID, version: version, rpcMethod: step, host: localHost(p.target),
 	})
 	p.remember(r.session)
-	return err == nil && r.status != http.StatusForbidden
+	refused = err != nil || mayRefuseHost(r.status)
+	return refused, !refused && (r.hasRPC || letsIn(r.status))
 }
+
+// letsIn reports whether status is the answer of a server to whom it serves, be
+// it that it wants credentials. What fronts answer of names that they do not
+// know (404, 421, 503) is not.
+func letsIn(status int) bool { return isSuccess(status) || status == http.StatusUnauthorized }
 
 // recheck does the handshake of the version that last was spoken, and any
 // handshake if that fails.
 func (p *prober) recheck(ctx context.Context, last *Result) error {
+	p.guarded = last != nil && last.AuthRequired && last.ProtocolVersion == ""
 	if p.sse || last == nil || last.ProtocolVersion == "" || Stateless(last.ProtocolVersion) {
 		return p.handshake(ctx)
 	}

@@ -77,7 +77,7 @@ func TestAFailingSideListIsNoFailure(t *testing.T) {
 	want := &mcp.Result{
 		ProtocolVersion: "2026-07-28", ProtocolVersions: []string{"2026-07-28"},
 		Capabilities: mcp.Capabilities{Tools: true, Prompts: true, Resources: true},
-		Tools:        got.Tools, ToolCount: new(int32(1)), PromptCount: new(int32(2)),
+		Tools:        got.Tools, ToolsDigest: got.ToolsDigest, ToolCount: new(int32(1)), PromptCount: new(int32(2)),
 		Unread: []string{"resources/list", "resources/templates/list"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

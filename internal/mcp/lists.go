@@ -108,7 +108,7 @@ func (p *prober) listPage(ctx context.Context, method, cursor string) (json.RawM
 	err = p.judge(method, r)
 	_, asked := errors.AsType[*authRequiredError](err)
 	switch {
-	case asked, oneOf(err, Timeout, TooLarge, ConnectionFailed, Unauthorized):
+	case asked, oneOf(err, Timeout, TooLarge, ConnectionFailed, Unauthorized), p.lenient && oneOf(err, Forbidden):
 		return nil, err
 	case oneOf(err, NotMCP, ProtocolError):
 		return nil, &Error{Reason: ToolsListFailed, Message: err.Error()}
@@ -167,6 +167,7 @@ func (p *prober) readTools(ctx context.Context) error {
 	kept := tools[:min(len(tools), p.limits.Tools)]
 	p.result.ToolCount = &count
 	p.result.ToolsTruncated = len(kept) < len(tools)
+	p.result.ToolsDigest = digestOf(tools)
 	p.result.Tools = make([]Tool, len(kept))
 	for i, tool := range kept {
 		p.result.Tools[i] = Tool{Name: tool.name, Digest: digestText(tool.digest)}

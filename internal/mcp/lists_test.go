@@ -1,8 +1,10 @@
 package mcp_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +53,7 @@ var badLists = map[string]verdict{
 func allVerdicts() map[string]verdict {
 	all := maps.Clone(badServers)
 	maps.Copy(all, badLists)
+	maps.Copy(all, refusedHosts)
 	return all
 }
 
@@ -84,4 +87,82 @@ func TestManyToolsAreCountedAndTheFirstKept(t *testing.T) {
 	if *got.ToolCount != 10_000 || !got.ToolsTruncated || len(got.Tools) != 512 || got.Tools[511].Name != "tool-000511" {
 		t.Errorf("%d counted, truncated %v, %d kept", *got.ToolCount, got.ToolsTruncated, len(got.Tools))
 	}
+}
+
+// listsTools lists tools of these definitions, in this order.
+func listsTools(definitions ...string) http.Handler {
+	return toolsListAnswers(`{"jsonrpc":"2.0","id":ID,"result":{"tools":[` + strings.Join(definitions, ",") + `]}}`)
+}
+
+func TestTheDigestOfAllToolsTellsEachChange(t *testing.T) {
+	t.Parallel()
+	var many []string // more than are kept
+	for i := range 600 {
+		many = append(many, fmt.Sprintf(`{"name":"tool-%03d"}`, i))
+	}
+	with := func(i int, definition string) []string {
+		changed := slices.Clone(many)
+		changed[i] = definition
+		return changed
+	}
+	reversed := slices.Clone(many)
+	slices.Reverse(reversed)
+	cases := map[string]struct {
+		before, after []string
+		same          bool
+	}{
+		"another order":                     {before: many, after: reversed, same: true},
+		"a tool that no client can use":     {before: many, after: append([]string{`{"name":"two words"}`}, many...), same: true},
+		"the last tool's definition":        {before: many, after: with(599, `{"name":"tool-599","description":"other"}`)},
+		"the last tool's name":              {before: many, after: with(599, `{"name":"tool-zzz"}`)},
+		"a tool at the sorted end":          {before: many, after: append([]string{`{"name":"zzz"}`}, many...)},
+		"a tool in the middle is gone":      {before: many, after: slices.Delete(slices.Clone(many), 555, 556)},
+		"the only tool is gone":             {before: []string{`{"name":"a"}`}},
+		"two tools, one in place of both":   {before: []string{`{"name":"a"}`, `{"name":"b"}`}, after: []string{`{"name":"ab"}`}},
+		"two tools swap their descriptions": {before: describedTools("x", "y"), after: describedTools("y", "x")},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := toolsDigest(t, listsTools(tc.before...)), toolsDigest(t, listsTools(tc.after...))
+			if (before == after) != tc.same {
+				t.Errorf("%s before, %s after", before, after)
+			}
+			for _, digest := range []string{before, after} {
+				if len(digest) != 71 || !strings.HasPrefix(digest, "sha256:") {
+					t.Errorf("digest %q", digest)
+				}
+			}
+		})
+	}
+}
+
+func describedTools(a, b string) []string {
+	return []string{`{"name":"a","description":"` + a + `"}`, `{"name":"b","description":"` + b + `"}`}
+}
+
+func TestToolsThatWereNotReadHaveNoDigest(t *testing.T) {
+	t.Parallel()
+	for name, handler := range map[string]http.Handler{
+		"credentials are asked for": mcptest.Unauthorized("Bearer"),
+		"no tools are offered": mcptest.Legacy(mcptest.Script{"initialize": func(w http.ResponseWriter, call mcptest.Call) {
+			mcptest.Result(w, call, `{"protocolVersion":"2025-11-25","capabilities":{}}`)
+		}}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := toolsDigest(t, handler); got != "" {
+				t.Errorf("digest %q", got)
+			}
+		})
+	}
+}
+
+func toolsDigest(t *testing.T, handler http.Handler) string {
+	t.Helper()
+	got, err := client.Probe(t.Context(), target(mcptest.Serve(t, handler)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.ToolsDigest
 }

@@ -23,13 +23,13 @@ const (
 	Unauthorized Reason = "Unauthorized"
 	// Forbidden: 403, whatever the Host header.
 	Forbidden Reason = "Forbidden"
-	// HostRefused: 403, but not with "Host: localhost".
+	// HostRefused: 403, but not with "Host: localhost"; or 421.
 	HostRefused Reason = "HostRefused"
 	// NotFound: 404, the path is wrong.
 	NotFound Reason = "NotFound"
 	// MethodNotAllowed: 405, the path takes no POST.
 	MethodNotAllowed Reason = "MethodNotAllowed"
-	// Redirected: 3xx, never followed.
+	// Redirected: 3xx, not followed.
 	Redirected Reason = "Redirected"
 	// ServerError: 5xx.
 	ServerError Reason = "ServerError"

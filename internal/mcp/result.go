@@ -34,6 +34,10 @@ type Result struct {
 	ToolCount *int32
 	// ToolsTruncated says that Tools lacks some that ToolCount counts.
 	ToolsTruncated bool
+	// ToolsDigest is "sha256:" and a hexadecimal SHA-256 over the names and
+	// digests of all tools that ToolCount counts, whatever order the server
+	// lists them in. Empty: the tools were not read.
+	ToolsDigest string
 	// DroppedTools counts tools that no client can use: those whose name is
 	// not 1-128 characters of A-Z a-z 0-9 _ - . or was listed before, and those
 	// whose definition is not a JSON object or has a key twice.

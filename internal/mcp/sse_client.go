@@ -30,7 +30,7 @@ func (s *sseStream) close() {
 // handshakeSSE opens the event stream and initializes. The version offered is
 // the newest with initialize: servers answer with the one they speak.
 func (p *prober) handshakeSSE(ctx context.Context) error {
-	p.asLocal = true // the stream was asked: a later 403 has another cause
+	p.asLocal = true // the stream was asked: a later refusal has another cause
 	if err := p.openStream(ctx); err != nil {
 		return err
 	}
@@ -100,11 +100,8 @@ func (p *prober) getStream(ctx, opening context.Context, host string) (*http.Res
 // stream: nil for one that is.
 func (p *prober) judgeStream(ctx context.Context, resp *http.Response) error {
 	switch status := resp.StatusCode; {
-	case status == http.StatusForbidden, status == http.StatusMisdirectedRequest:
-		if p.streamTakesLocalHost(ctx) {
-			return p.hostFailure(status)
-		}
-		return failure(Forbidden, nil, "The server refuses %s (HTTP %d), whatever the Host header says.", stepStream, status)
+	case mayRefuseHost(status) && p.streamTakesLocalHost(ctx):
+		return p.hostFailure(status)
 	case status == http.StatusBadRequest, status == http.StatusMethodNotAllowed, status == http.StatusNotAcceptable:
 		return failure(MethodNotAllowed, nil, "The server has no event stream at path %s (HTTP %d): "+
 			"spec.path names something else, or the server speaks the newer transport: then set spec.transport to StreamableHTTP.", p.path(), status)
@@ -133,7 +130,7 @@ func (p *prober) streamTakesLocalHost(ctx context.Context) bool {
 	}
 	defer cancel()
 	defer func() { _ = resp.Body.Close() }() // nothing of it is read
-	return resp.StatusCode != http.StatusForbidden && resp.StatusCode != http.StatusMisdirectedRequest
+	return letsIn(resp.StatusCode)
 }
 
 // Why a stream names no place to post to.
@@ -169,14 +166,20 @@ func readEndpoint(events *wire.EventReader) (string, error) {
 const maxEndpointBytes = 4 << 10
 
 // endpointURL is where to post: what the server named, but always at the address
-// that the stream came from. A server that names its host must mean that one, by
-// the address dialled or by the Host header it was sent.
+// that the stream came from.
 func (p *prober) endpointURL(endpoint string) (*url.URL, error) {
-	named, err := url.Parse(endpoint)
-	if err != nil || len(endpoint) > maxEndpointBytes || named.Opaque != "" || named.User != nil || named.Fragment != "" {
+	return p.within(endpoint, p.hostHeader())
+}
+
+// within is a place that the server named, always at the address dialled. A
+// server that names its host must mean that one, by the address or by the Host
+// header it was sent.
+func (p *prober) within(place, host string) (*url.URL, error) {
+	named, err := url.Parse(place)
+	if err != nil || len(place) > maxEndpointBytes || named.Opaque != "" || named.User != nil || named.Fragment != "" {
 		return nil, errNoEndpoint
 	}
-	sameHost := named.Host == "" || strings.EqualFold(named.Host, p.target.Host) || strings.EqualFold(named.Host, p.hostHeader())
+	sameHost := named.Host == "" || strings.EqualFold(named.Host, p.target.Host) || strings.EqualFold(named.Host, host)
 	if !sameHost || named.Scheme != "" && named.Scheme != p.target.Scheme {
 		return nil, errOtherOrigin
 	}

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -22,13 +23,19 @@ func (p *prober) judge(step string, r reply) error {
 			"and does not ask for a Bearer token as an MCP server does.", step)
 	case r.status == http.StatusForbidden:
 		return failure(Forbidden, nil, "The server refuses %s (HTTP 403), whatever the Host header says.", step)
+	case r.status == http.StatusMisdirectedRequest:
+		// It says that the name is at fault, also of a server that knows neither this one nor localhost.
+		return failure(HostRefused, nil, "The server refuses the Host header %q (HTTP 421): it serves no such name. %s", p.hostHeader(), hintHost)
 	case r.status == http.StatusMethodNotAllowed:
 		return failure(MethodNotAllowed, nil, "The server takes no POST at path %s (HTTP 405): "+
 			"spec.path names something else than an MCP endpoint, or the server speaks only the older HTTP+SSE transport: "+
 			"then set spec.transport to SSE.", p.path())
+	case r.status >= 300 && r.status < 400 && p.followed >= maxRedirects:
+		return failure(Redirected, nil, "The server answers %s with one redirect after another (HTTP %d). "+
+			"Set spec.path to the path where they end.", step, r.status)
 	case r.status >= 300 && r.status < 400:
 		return failure(Redirected, nil, "The server answers %s with a redirect (HTTP %d), which is never followed. "+
-			"Set spec.path to the path it redirects to.", step, r.status)
+			"Set spec.path to %s.", step, r.status, cmp.Or(p.pathOf(r.redirect), "the path it redirects to"))
 	case r.status >= 500 && r.hasRPC && r.message.err != nil:
 		return failure(ServerError, nil, "The server answers %s with HTTP %d: %s", step, r.status, r.message.err.describe())
 	case r.status >= 500:

@@ -200,22 +200,6 @@ var badServers = map[string]verdict{
 		mcp.Unauthorized,
 		"The server refuses server/discover without credentials (HTTP 401), and does not ask for a Bearer token as an MCP server does.",
 	},
-	"403 for everything": {
-		mcptest.Status(http.StatusForbidden),
-		mcp.Limits{},
-		mcp.Forbidden,
-		"The server refuses initialize (HTTP 403), whatever the Host header says.",
-	},
-	"refused host": {
-		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			_, port, _ := strings.Cut(r.Host, ":")
-			mcptest.HostGuard(mcptest.Legacy(nil), "localhost:"+port).ServeHTTP(w, r)
-		}),
-		mcp.Limits{},
-		mcp.HostRefused,
-		`The server refuses the Host header "127.0.0.1:PORT" (HTTP 403), but accepts "localhost:PORT". ` +
-			"Set spec.hostHeader to a name it accepts, or start it with a flag that allows this one (often --allowed-hosts).",
-	},
 	"hangs up": {
 		http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }),
 		mcp.Limits{},

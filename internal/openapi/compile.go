@@ -58,7 +58,8 @@ type Result struct {
 	BaseURL string `json:"baseURL"`
 	// Title is the document's.
 	Title string `json:"title,omitempty"`
-	// Skipped says of each operation that was left out, or of which something was, why.
+	// Skipped says of each entry of include and exclude that matches no operation that it does not, and then of each operation that was
+	// left out, or of which something was, why.
 	Skipped []string `json:"skipped,omitempty"`
 }
 
@@ -69,6 +70,9 @@ type compiler struct {
 
 	// requests and responses are the schemas as they are there.
 	requests, responses *library
+
+	// unmatched are the entries of include and exclude that match no operation.
+	unmatched []entry
 
 	result Result
 }
@@ -110,6 +114,11 @@ func compile(ctx context.Context, content []byte, opts Options) (Result, error) 
 	if len(c.result.Tools) == 0 {
 		return Result{}, fmt.Errorf("no tool can be made of it: %s", c.nothing())
 	}
+	var notes []string
+	for _, e := range c.unmatched {
+		notes = append(notes, e.String())
+	}
+	c.result.Skipped = append(notes, c.result.Skipped...)
 	return c.result, nil
 }
 
@@ -117,6 +126,9 @@ func compile(ctx context.Context, content []byte, opts Options) (Result, error) 
 func (c *compiler) nothing() string {
 	if len(c.result.Skipped) > 0 {
 		return c.result.Skipped[0]
+	}
+	if n := len(c.opts.Include); n > 0 && len(c.unmatched) >= n && !c.unmatched[n-1].isExclude {
+		return c.unmatched[0].String()
 	}
 	return "it has no operations, or include and exclude choose none"
 }
@@ -251,7 +263,7 @@ func (b *builder) annotations() map[string]bool {
 	readOnly := method == "GET" || method == "HEAD"
 	return map[string]bool{
 		"readOnlyHint":    readOnly,
-		"destructiveHint": method == "DELETE",
+		"destructiveHint": !readOnly, // what a POST does, no document tells
 		"idempotentHint":  readOnly || method == "PUT" || method == "DELETE",
 		"openWorldHint":   true,
 	}

@@ -96,7 +96,14 @@ func TestDocumentsThatCannotBeUsedSayWhy(t *testing.T) {
 		"no operations": {document: makeDocument("/a: {}"), want: "no tool can be made of it: it has no operations, or include and exclude choose none"},
 		"none that is chosen": {
 			document: makeDocument(fine), opts: Options{Include: []mcpv1alpha1.OperationMatch{{Tag: "x"}}},
-			want: "no tool can be made of it: it has no operations, or include and exclude choose none",
+			want: "no tool can be made of it: include[0] (tag x) matches no operation",
+		},
+		"none that is left": {
+			document: makeDocument(fine), want: "no tool can be made of it: it has no operations, or include and exclude choose none",
+			opts: Options{
+				Include: []mcpv1alpha1.OperationMatch{{Path: "/*"}, {Tag: "x"}},
+				Exclude: []mcpv1alpha1.OperationMatch{{Path: "/*"}, {Tag: "y"}},
+			},
 		},
 		"none that can be expressed": {
 			document: makeDocument("/a: {get: 7}"), want: "no tool can be made of it: GET /a: it is not an object",

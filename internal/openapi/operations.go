@@ -38,6 +38,7 @@ const maxOperations = 20_000
 func (c *compiler) operations() ([]operation, error) {
 	var chosen []operation
 	seen := 0
+	unmatched := c.entries()
 	paths := members(c.doc.root["paths"])
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if !strings.HasPrefix(path, "/") {
@@ -59,6 +60,7 @@ func (c *compiler) operations() ([]operation, error) {
 			if err := c.doc.budget.clock.now(); err != nil {
 				return nil, err
 			}
+			unmatched = slices.DeleteFunc(unmatched, func(e entry) bool { return op.matches(e.match) })
 			if !c.chooses(op) {
 				continue
 			}
@@ -69,7 +71,39 @@ func (c *compiler) operations() ([]operation, error) {
 			chosen = append(chosen, op)
 		}
 	}
+	c.unmatched = unmatched
 	return chosen, nil
+}
+
+// entry is one of include or exclude.
+type entry struct {
+	place     string
+	isExclude bool
+	match     mcpv1alpha1.OperationMatch
+}
+
+func (c *compiler) entries() []entry {
+	var out []entry
+	for i, match := range c.opts.Include {
+		out = append(out, entry{fmt.Sprintf("include[%d]", i), false, match})
+	}
+	for i, match := range c.opts.Exclude {
+		out = append(out, entry{fmt.Sprintf("exclude[%d]", i), true, match})
+	}
+	return out
+}
+
+// String says that nothing is like it.
+func (e entry) String() string {
+	var asked []string
+	for _, part := range []struct{ name, value string }{
+		{"operation", e.match.Operation}, {"tag", e.match.Tag}, {"method", e.match.Method}, {"path", e.match.Path},
+	} {
+		if part.value != "" {
+			asked = append(asked, part.name+" "+line(part.value, maxQuote))
+		}
+	}
+	return e.place + " (" + strings.Join(asked, ", ") + ") matches no operation"
 }
 
 // chooses says whether include and exclude let an operation through.

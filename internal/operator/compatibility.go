@@ -33,6 +33,10 @@ const (
 	// rivalPatience is how long a lease counts that does not say it.
 	rivalPatience = 15 * time.Second
 
+	// abandoned is how long ago a lease must have been renewed to count for nothing when it is seen first: the other operator does not give
+	// its lease up when it ends. No two clocks differ by that much, and if they do, the next renewal is seen.
+	abandoned = time.Hour
+
 	// restartPause is the first pause after the controller ended by an error; it doubles up to restartLimit.
 	restartPause, restartLimit = 2 * time.Second, time.Minute
 )
@@ -257,8 +261,12 @@ func (c *compatibility) rival(ctx context.Context) (*coordinationv1.Lease, time.
 	for i := range leases.Items {
 		lease := &leases.Items[i]
 		key := client.ObjectKeyFromObject(lease)
-		if c.renewed[key].version != lease.ResourceVersion {
-			c.renewed[key] = renewal{version: lease.ResourceVersion, at: now}
+		if last, known := c.renewed[key]; !known || last.version != lease.ResourceVersion {
+			seen := renewal{version: lease.ResourceVersion, at: now}
+			if renewed := lease.Spec.RenewTime; !known && renewed != nil && now.Sub(renewed.Time) > abandoned {
+				seen.at = renewed.Time
+			}
+			c.renewed[key] = seen
 		}
 		patience := rivalPatience
 		if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil && *seconds > 0 {

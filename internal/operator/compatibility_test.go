@@ -161,6 +161,38 @@ func TestTheCompatibilityControllerStaysAwayWhileTheOtherOperatorActsAndTakesOve
 	})
 }
 
+func TestALeaseThatWasLeftBehindLongAgoIsHeldByNobody(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		ago  time.Duration
+		held bool
+	}{
+		"a month": {30 * 24 * time.Hour, false}, "more than an hour": {time.Hour + time.Second, false},
+		"an hour": {time.Hour, true}, "a clock ahead": {-time.Hour, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			lease := makeLease("their-pod")
+			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(-tt.ago)}
+			w := makeGate(t, makeCRD("v1alpha1"), lease)
+			w.step(name, !tt.held)
+			if told := len(w.events.Events) > 0; told != tt.held {
+				t.Errorf("%s: told that another operator acts: %t", name, told)
+			}
+			// Whatever their clock says, a lease that changes is renewed.
+			lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now().Add(2*time.Second - tt.ago)}
+			if err := w.client.Update(t.Context(), lease); err != nil {
+				t.Fatal(err)
+			}
+			w.step(name+", and it is renewed", false)
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		lease := makeLease("their-pod")
+		lease.Spec.RenewTime = nil
+		makeGate(t, makeCRD("v1alpha1"), lease).step("a lease that does not say when it was renewed", false)
+	})
+}
+
 func TestALeaseInANamespaceOfOthersIsToldOfInTheLogAlone(t *testing.T) {
 	t.Parallel()
 	for namespace, events := range map[string]int{"watched": 1, "another": 0} {

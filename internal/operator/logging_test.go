@@ -40,7 +40,7 @@ func TestLogLevelsAreThoseOfZap(t *testing.T) {
 // logOf is a logger that is made from a command line, and what it writes.
 func logOf(t *testing.T, args ...string) (logr.Logger, uberzap.AtomicLevel, *bytes.Buffer) {
 	t.Helper()
-	o, err := Parse(args, environ(nil), &bytes.Buffer{})
+	o, err := Parse(args, nil, &bytes.Buffer{})
 	if err != nil {
 		t.Fatal(err)
 	}

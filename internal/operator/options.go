@@ -84,9 +84,11 @@ type LogConfigMap struct {
 
 const environmentPrefix = "MCP_OPERATOR_"
 
-// Parse reads a command line and the environment. Asked for help, it writes that to help and returns flag.ErrHelp.
-func Parse(args []string, getenv func(string) string, help io.Writer) (Options, error) {
+// Parse reads a command line and the environment, a list of name=value. Asked for help, it writes that to help and returns flag.ErrHelp.
+func Parse(args, environment []string, help io.Writer) (Options, error) {
 	var o Options
+	variables := parseEnvironment(environment)
+	getenv := func(name string) string { return variables[name] }
 	flags := flag.NewFlagSet("mcp-operator", flag.ContinueOnError)
 	o.addFlags(flags, getenv)
 	o.addMetricsFlags(flags)
@@ -106,7 +108,7 @@ func Parse(args []string, getenv func(string) string, help io.Writer) (Options, 
 		return o, fmt.Errorf("unexpected argument %q: mcp-operator takes flags only, see --help", flags.Arg(0))
 	}
 	given, err := fromEnvironment(flags, getenv)
-	if err != nil {
+	if err := errors.Join(err, refuseStrangers(flags, variables)); err != nil {
 		return o, err
 	}
 	o.complete(*development, given)
@@ -116,6 +118,9 @@ func Parse(args []string, getenv func(string) string, help io.Writer) (Options, 
 
 // complete fills in what one flag leaves to another.
 func (o *Options) complete(development bool, given map[string]bool) {
+	for _, word := range []*string{&o.LogFormat, &o.LogTime, &o.LogStacktraces} {
+		*word = strings.ToLower(*word) // as controller-runtime reads its flags
+	}
 	if development && !given["log-format"] {
 		o.LogFormat = "text"
 	}
@@ -135,6 +140,11 @@ func printHelp(flags *flag.FlagSet, out io.Writer) {
 	flags.PrintDefaults()
 }
 
+// variableOf returns the environment variable of a flag.
+func variableOf(name string) string {
+	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+}
+
 // fromEnvironment sets the flags that were not given, and returns the names of those that have been set one way or the other.
 func fromEnvironment(flags *flag.FlagSet, getenv func(string) string) (given map[string]bool, bad error) {
 	given = map[string]bool{}
@@ -143,7 +153,7 @@ func fromEnvironment(flags *flag.FlagSet, getenv func(string) string) (given map
 	}
 	flags.Visit(note)
 	flags.VisitAll(func(f *flag.Flag) {
-		name := environmentPrefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := variableOf(f.Name)
 		if getenv(name) == "" && plainVariables[f.Name] != "" {
 			name = plainVariables[f.Name]
 		}

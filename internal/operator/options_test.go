@@ -17,6 +17,14 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
+// environment is a list of these variables, as a process is given one.
+func environment(variables map[string]string) (list []string) {
+	for name, value := range variables {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
 // environ is an environment of these variables.
 func environ(variables map[string]string) func(string) string {
 	return func(name string) string { return variables[name] }
@@ -172,6 +180,12 @@ func TestFlagsAndVariablesOfTheSIGOperatorAreUnderstood(t *testing.T) {
 			args: []string{"--zap-log-level=5", "--zap-encoder=console"},
 			want: changed(func(o *Options) { o.LogLevel, o.LogFormat = "5", "text" }),
 		},
+		"words of zap in any case": {
+			args: []string{"--zap-log-level=DEBUG", "--zap-encoder=Console", "--zap-time-encoding=ISO8601", "--zap-stacktrace-level=Error"},
+			want: changed(func(o *Options) {
+				o.LogLevel, o.LogFormat, o.LogTime, o.LogStacktraces = "DEBUG", "text", "iso8601", "error"
+			}),
+		},
 		"a name of zap wins over the variable of ours": {
 			args: []string{"--zap-log-level=error"},
 			env:  map[string]string{"MCP_OPERATOR_LOG_LEVEL": "debug"},
@@ -194,7 +208,7 @@ func checkParse(t *testing.T, tests map[string]parseCase) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := Parse(tt.args, environ(tt.env), io.Discard)
+			got, err := Parse(tt.args, environment(tt.env), io.Discard)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -276,7 +290,7 @@ func TestParseRefusesABadValueWithWhatIsWrong(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			_, err := Parse(tt.args, environ(tt.env), io.Discard)
+			_, err := Parse(tt.args, environment(tt.env), io.Discard)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("error is %v, want %q", err, tt.want)
 			}
@@ -288,7 +302,7 @@ func TestUnknownFlagsAndBadValuesPointToTheHelp(t *testing.T) {
 	t.Parallel()
 	for _, arg := range []string{"--colour", "--workers=many"} {
 		var help strings.Builder
-		_, err := Parse([]string{arg}, environ(nil), &help)
+		_, err := Parse([]string{arg}, nil, &help)
 		if err == nil || !strings.HasSuffix(err.Error(), "; see --help") || help.Len() > 0 {
 			t.Errorf("%s: error is %v, printed %q", arg, err, help.String())
 		}
@@ -297,7 +311,7 @@ func TestUnknownFlagsAndBadValuesPointToTheHelp(t *testing.T) {
 
 func TestHelpIsShownWhateverTheEnvironmentSays(t *testing.T) {
 	t.Parallel()
-	if _, err := Parse([]string{"--help"}, environ(map[string]string{"MCP_OPERATOR_WORKERS": "many"}), io.Discard); !errors.Is(err, flag.ErrHelp) {
+	if _, err := Parse([]string{"--help"}, []string{"MCP_OPERATOR_WORKERS=many", "MCP_OPERATOR_WORKER=3"}, io.Discard); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("error is %v", err)
 	}
 }
@@ -305,7 +319,7 @@ func TestHelpIsShownWhateverTheEnvironmentSays(t *testing.T) {
 func TestHelpShowsEveryFlagAndItsDefault(t *testing.T) {
 	const golden = "testdata/help.golden"
 	var printed strings.Builder
-	if _, err := Parse([]string{"--help"}, environ(nil), &printed); !errors.Is(err, flag.ErrHelp) {
+	if _, err := Parse([]string{"--help"}, nil, &printed); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("error is %v", err)
 	}
 	got := printed.String()

@@ -83,9 +83,14 @@ type Verdict struct {
 	// Result is what the last full probe learned; nil before.
 	Result *mcp.Result
 
-	// Failure is why a present pod does not answer, FailedPod its name; nil if all do.
+	// Failure is why a present pod does not answer, FailedPod its name; nil if all do. Failed is how many do not. While others answer, one
+	// that just came does not count.
 	Failure   *mcp.Error
 	FailedPod string
+	Failed    int32
+
+	// Undecided says that of a present pod it is not known yet whether it answers.
+	Undecided bool
 
 	// ServiceFailure is why the Service does not answer though a pod does; nil if it does, was not asked, or is given time still.
 	ServiceFailure *mcp.Error
@@ -97,7 +102,7 @@ type Verdict struct {
 // equal compares what is said, not the errors below it: those name a port that is another one each time.
 func (v Verdict) equal(other Verdict) bool {
 	return v.Known == other.Known && v.Since.Equal(other.Since) && v.Serving == other.Serving && v.Generation == other.Generation &&
-		v.FailedPod == other.FailedPod && v.Attempts == other.Attempts &&
+		v.FailedPod == other.FailedPod && v.Failed == other.Failed && v.Undecided == other.Undecided && v.Attempts == other.Attempts &&
 		sameFailure(v.Failure, other.Failure) && sameFailure(v.ServiceFailure, other.ServiceFailure) &&
 		reflect.DeepEqual(v.Result, other.Result)
 }
@@ -121,6 +126,9 @@ type podState struct {
 
 	counted int64 // the last generation that its answer counted for
 }
+
+// answers says that the pod answered, and does still.
+func (p *podState) answers() bool { return p.answered && !p.failed() }
 
 // endpoint is what a pod is asked for.
 type endpoint struct {
@@ -216,7 +224,7 @@ func (e *entry) known() bool {
 func (e *entry) generation() int64 {
 	var last int64
 	for _, p := range e.pods {
-		if p.answered && !p.failed() {
+		if p.answers() {
 			last = max(last, p.counted)
 		}
 	}
@@ -240,13 +248,17 @@ func (e *entry) verdict() Verdict {
 	if !v.Known {
 		v.Since = e.since
 	}
-	for _, p := range e.sorted() {
-		if p.answered && !p.failed() {
-			v.Serving = true
+	pods := e.sorted()
+	v.Serving = slices.ContainsFunc(pods, (*podState).answers)
+	for _, p := range pods {
+		if !p.failed() || v.Serving && p.early {
+			v.Undecided = v.Undecided || !p.answers()
+			continue
 		}
-		if p.failed() && v.Failure == nil {
+		if v.Failure == nil {
 			v.Failure, v.FailedPod = p.err, p.pod.Name
 		}
+		v.Failed++
 	}
 	if e.server.Service != "" {
 		v.Generation = min(v.Generation, e.serviceCounted)
@@ -304,6 +316,11 @@ func (e *entry) failPod(p *podState, now time.Time, a answer) {
 		p.failures = 0 // those before were the network's: it is given as many of its own as any other
 	}
 	p.fail(now, settled, a)
+	started := p.since.Add(starts)
+	p.early = p.failed() && !p.answered && now.Before(started)
+	if p.early && slices.ContainsFunc(e.sorted(), (*podState).answers) {
+		p.next = earlier(p.next, started)
+	}
 }
 
 // settled is when the network has learned of the Service: its pods answer by then, and have for a while.

@@ -79,7 +79,7 @@ func TestNewPodIsReportedAfterThreeFailures(t *testing.T) {
 		p.answer("pod-1:8080", reply{err: errRefused})
 		p.Observe(server("a", "pod-1"))
 		p.pass(699 * time.Millisecond) // two failures: at 0 and 0.2 s
-		if diff := cmp.Diff(Verdict{Since: p.start}, p.Verdict("uid-a")); diff != "" {
+		if diff := cmp.Diff(Verdict{Since: p.start, Undecided: true}, p.Verdict("uid-a")); diff != "" {
 			t.Errorf("after two failures (-want +got)\n%s", diff)
 		}
 		p.pass(time.Millisecond) // the third
@@ -136,10 +136,55 @@ func TestOneOfTwoPodsThatFailsIsReportedWhileTheServerServes(t *testing.T) {
 		p.answer("pod-2:8080", reply{err: errRefused})
 		p.Observe(server("a", "pod-1", "pod-2"))
 		p.pass(time.Minute)
-		if v := p.Verdict("uid-a"); !v.Serving || v.Failure != errRefused || v.FailedPod != "pod-2" || v.Generation != 1 {
+		if v := p.Verdict("uid-a"); !v.Serving || v.Failure != errRefused || v.FailedPod != "pod-2" || v.Failed != 1 || v.Generation != 1 {
 			t.Errorf("verdict: %+v", v)
 		}
+		p.answer("pod-3:8080", reply{err: errRefused})
+		p.Observe(server("a", "pod-1", "pod-2", "pod-3"))
+		p.pass(time.Minute)
+		if v := p.Verdict("uid-a"); v.FailedPod != "pod-2" || v.Failed != 2 {
+			t.Errorf("verdict of three: %+v", v)
+		}
 	})
+}
+
+func TestAPodThatComesToAServerThatAnswersIsGivenTimeToStart(t *testing.T) {
+	t.Parallel()
+	early := &mcp.Error{Reason: mcp.ServerError, Message: "The server answers initialize with HTTP 503."}
+	tests := map[string]struct {
+		slow time.Duration // when it begins to answer; 0: never
+		told bool          // that it does not
+	}{
+		"it answers after twenty seconds": {slow: 20 * time.Second},
+		"it never answers":                {told: true},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := start(t, Options{})
+				p.Observe(server("a", "pod-1"))
+				p.pass(time.Minute)
+				p.answer("pod-2:8080", reply{err: early})
+				p.Observe(server("a", "pod-1", "pod-2"))
+				before, told := len(p.notifications("a")), false
+				for passed := time.Duration(0); passed < time.Minute; passed += 100 * time.Millisecond {
+					if tt.slow > 0 && passed >= tt.slow {
+						p.answer("pod-2:8080", reply{})
+					}
+					v := p.Verdict("uid-a")
+					told = told || v.Failed > 0
+					if !v.Serving || v.Failed > 0 && passed < starts {
+						t.Fatalf("after %s: %+v", passed, v)
+					}
+					p.pass(100 * time.Millisecond)
+				}
+				if told != tt.told || len(p.notifications("a")) != before+1 { // that it answers, or does not
+					t.Errorf("told: %t, notified at %v", told, p.notifications("a"))
+				}
+			})
+		})
+	}
 }
 
 func TestErrorThatIsNotOfMCPIsTold(t *testing.T) {

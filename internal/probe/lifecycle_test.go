@@ -239,7 +239,7 @@ func TestEveryFieldOfAVerdictCountsForAChange(t *testing.T) {
 	t.Parallel()
 	other := Verdict{
 		Known: true, Since: time.Unix(1, 0), Serving: true, Generation: 1, Result: &mcp.Result{ProtocolVersion: "2025-11-25"},
-		Failure: errRefused, FailedPod: "pod-1", ServiceFailure: errRefused, Attempts: 1,
+		Failure: errRefused, FailedPod: "pod-1", Failed: 1, Undecided: true, ServiceFailure: errRefused, Attempts: 1,
 	}
 	for field := range reflect.TypeFor[Verdict]().Fields() {
 		changed := Verdict{}

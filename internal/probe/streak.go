@@ -15,6 +15,10 @@ const (
 	// they are ready.
 	settles = 5 * time.Second
 
+	// starts is for how long after a pod came to a server that answers it is not told that it does not yet: many open their port before they
+	// answer.
+	starts = 30 * time.Second
+
 	maxBackoff = 2 * time.Minute
 )
 
@@ -34,6 +38,7 @@ type streak struct {
 	slow     bool       // the last answer, or failure, took long
 	told     bool       // that it does not answer, which only an answer takes back
 	excused  bool       // the last failure may be the network's, which is given time still; never once it is told
+	early    bool       // it never answered, and came so short a time before the last failure that it may be about to
 	err      *mcp.Error // the last failure
 	next     time.Time  // when to ask again; of one that answers, when it did: the one longest ago has its turn
 }

@@ -204,7 +204,7 @@ func (f *Fetcher[V]) fetch(ctx context.Context, d Document, known *Fetched[V]) (
 	}
 	response, err := f.client(d, request.URL).Do(request)
 	if err != nil {
-		return nil, f.why(request.URL, err)
+		return nil, f.why(request.URL, d.Trust.Bundle, err)
 	}
 	defer response.Body.Close()
 	switch {
@@ -255,7 +255,7 @@ func (f *Fetcher[V]) client(d Document, at *url.URL) *http.Client {
 }
 
 // why puts the error of a request into our words.
-func (f *Fetcher[V]) why(at *url.URL, err error) error {
+func (f *Fetcher[V]) why(at *url.URL, bundle Bundle, err error) error {
 	if errors.Is(err, fault.Err) {
 		return fault.Err
 	}
@@ -271,7 +271,7 @@ func (f *Fetcher[V]) why(at *url.URL, err error) error {
 	} else if !ok && failed == nil && !isTimeout(err) {
 		return fmt.Errorf("%s gives no HTTP response", at.Host)
 	}
-	_, message := classify(at.Hostname(), port, f.opts.AllowPrivate, err)
+	_, message := classify(at.Hostname(), port, bundle, f.opts.AllowPrivate, err)
 	return errors.New(message)
 }
 

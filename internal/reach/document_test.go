@@ -170,10 +170,16 @@ func TestADocumentsServerIsVerified(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(server.Certificate())
 	f := makeFetcher(leadTo(server))
-	strange, _ := f.attempt(t.Context(), Document{URL: "https://example.com/"}, Fetched[string]{})
-	want := "example.com:443 has a certificate by an authority that is not trusted: name the authority's certificate in caBundle"
-	if strange.Problem != want {
-		t.Errorf("problem: %s\nwant:    %s", strange.Problem, want)
+	for bundle, remedy := range map[Bundle]string{
+		NoBundle:   "name the authority's certificate in caBundle",
+		ReadBundle: "the certificates in caBundle are none of that authority's, so put its own there",
+		UnreadBundle: "the operator, which connects there itself, does not read Secrets: " +
+			"put the authority's certificate into a ConfigMap (caBundle.configMapRef)",
+	} {
+		strange, _ := f.attempt(t.Context(), Document{URL: "https://example.com/", Trust: Trust{Bundle: bundle}}, Fetched[string]{})
+		if want := "example.com:443 has a certificate by an authority that is not trusted: " + remedy; strange.Problem != want {
+			t.Errorf("problem: %s\nwant:    %s", strange.Problem, want)
+		}
 	}
 	trusted, _ := f.attempt(t.Context(), Document{URL: "https://example.com/", Trust: Trust{Roots: pool}}, Fetched[string]{})
 	if trusted.Value != "made of new" {

@@ -35,10 +35,26 @@ type Trust struct {
 	AnyHost bool
 	// Blind accepts any certificate: what it has to be is known to the gateways alone.
 	Blind bool
+	// Bundle is where caBundle has the certificates, as far as that is worth telling when an authority is not trusted.
+	Bundle Bundle
 }
 
+// Bundle is where certificates are.
+type Bundle string
+
+// The places of certificates.
+const (
+	// NoBundle is that none are named.
+	NoBundle Bundle = ""
+	// ReadBundle is that Roots hold them.
+	ReadBundle Bundle = "read"
+	// UnreadBundle is that a Secret has them, which the operator does not read.
+	UnreadBundle Bundle = "unread"
+)
+
 func (t Trust) same(other Trust) bool {
-	return t.Identity == other.Identity && t.AnyHost == other.AnyHost && t.Blind == other.Blind && (t.Roots == nil) == (other.Roots == nil)
+	return t.Identity == other.Identity && t.AnyHost == other.AnyHost && t.Blind == other.Blind && t.Bundle == other.Bundle &&
+		(t.Roots == nil) == (other.Roots == nil)
 }
 
 // Endpoint is what is connected to for a tool.
@@ -143,7 +159,7 @@ func (c *Checker) attempt(ctx context.Context, e Endpoint, last Verdict) (Verdic
 	err := c.connect(timed, e)
 	v := Verdict{Known: true, Reason: mcpv1alpha1.ReasonReachable, Message: e.address() + " accepts connections"}
 	if err != nil {
-		v.Reason, v.Message = c.classify(e.Host, e.Port, err)
+		v.Reason, v.Message = c.classify(e, err)
 		v.failures = last.failures + 1
 	} else if e.Security != Plain {
 		v.Message += " and TLS was agreed on"
@@ -158,8 +174,8 @@ func (c *Checker) attempt(ctx context.Context, e Endpoint, last Verdict) (Verdic
 	return v, err == nil
 }
 
-func (c *Checker) classify(host, port string, err error) (reason, message string) {
-	return classify(host, port, c.opts.AllowPrivate, err)
+func (c *Checker) classify(e Endpoint, err error) (reason, message string) {
+	return classify(e.Host, e.Port, e.Trust.Bundle, c.opts.AllowPrivate, err)
 }
 
 // connect makes a connection as a gateway would, and closes it.

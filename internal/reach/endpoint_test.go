@@ -72,6 +72,14 @@ func TestAnAttemptTellsWhatItFound(t *testing.T) {
 				Message: "api.example.com:443 has a certificate by an authority that is not trusted: name the authority's certificate in caBundle",
 			},
 		},
+		"one by a stranger to the given bundle": {
+			serve: speakTLS(serving(certificate)), change: func(e *Endpoint) { e.Trust.Roots, e.Trust.Bundle = strangers, ReadBundle },
+			want: Verdict{
+				Reason: "TLSFailed",
+				Message: "api.example.com:443 has a certificate by an authority that is not trusted: " +
+					"the certificates in caBundle are none of that authority's, so put its own there",
+			},
+		},
 		"one that only gateways can judge": {
 			serve: speakTLS(serving(other)), change: func(e *Endpoint) { e.Trust.Blind = true },
 			want: Verdict{Reason: "Reachable", Message: "api.example.com:443 accepts connections and TLS was agreed on"},

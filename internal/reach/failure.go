@@ -44,7 +44,7 @@ func (e *stageError) Error() string { return e.err.Error() }
 func (e *stageError) Unwrap() error { return e.err }
 
 // classify puts an error into our words: a reason of Reachable, and a sentence that is the same for the same failure.
-func classify(host, port string, allowPrivate bool, err error) (reason, message string) {
+func classify(host, port string, bundle Bundle, allowPrivate bool, err error) (reason, message string) {
 	address := net.JoinHostPort(host, port)
 	failed, _ := errors.AsType[*stageError](err)
 	_, isDNS := errors.AsType[*net.DNSError](err)
@@ -59,7 +59,7 @@ func classify(host, port string, allowPrivate bool, err error) (reason, message 
 	case isDNS:
 		return mcpv1alpha1.ReasonDNSFailed, host + " has no address: correct the name in endpoint, or create its DNS record"
 	case failed != nil && failed.stage == securing:
-		return mcpv1alpha1.ReasonTLSFailed, address + " " + whyNoTLS(host, err)
+		return mcpv1alpha1.ReasonTLSFailed, address + " " + whyNoTLS(host, bundle, err)
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return mcpv1alpha1.ReasonConnectFailed, address + " refuses connections: nothing listens on that port"
 	case isTimeout(err):
@@ -73,15 +73,23 @@ func isTimeout(err error) bool {
 	return ok && timeout.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// remedies are what to do about an authority that is not trusted.
+var remedies = map[Bundle]string{
+	NoBundle:   "name the authority's certificate in caBundle",
+	ReadBundle: "the certificates in caBundle are none of that authority's, so put its own there",
+	UnreadBundle: "the operator, which connects there itself, does not read Secrets: " +
+		"put the authority's certificate into a ConfigMap (caBundle.configMapRef)",
+}
+
 // whyNoTLS says why a handshake failed, without a byte of what the other side sent.
-func whyNoTLS(host string, err error) string {
+func whyNoTLS(host string, bundle Bundle, err error) string {
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	_, otherHost := errors.AsType[x509.HostnameError](err)
 	invalid, isInvalid := errors.AsType[x509.CertificateInvalidError](err)
 	_, noTLS := errors.AsType[tls.RecordHeaderError](err)
 	switch {
 	case unknown:
-		return "has a certificate by an authority that is not trusted: name the authority's certificate in caBundle"
+		return "has a certificate by an authority that is not trusted: " + remedies[bundle]
 	case otherHost:
 		return fmt.Sprintf("has a certificate that is not for %q", host)
 	case isInvalid && invalid.Reason == x509.Expired:

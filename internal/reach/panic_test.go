@@ -92,7 +92,7 @@ func TestAPanicInAGoroutineOfNetHTTPIsAFailedAttempt(t *testing.T) {
 	if !errors.Is(err, fault.Err) || shown() {
 		t.Errorf("while it handshakes: %v, accepted: %t", err, shown())
 	}
-	if why := f.why(&url.URL{Scheme: "https", Host: "docs.example.com"}, err); !errors.Is(why, fault.Err) {
+	if why := f.why(&url.URL{Scheme: "https", Host: "docs.example.com"}, NoBundle, err); !errors.Is(why, fault.Err) {
 		t.Errorf("while it handshakes, it is told that %v", why)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"strings"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
@@ -21,22 +22,43 @@ func frameOf(in Input, files files) (*table.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &table.Table{Version: table.Version, Endpoint: endpointOf(agent), Auth: auth, Backends: []table.Backend{}}
+	t := &table.Table{Version: table.Version, Endpoint: endpointOf(agent, in.ClusterDomain), Auth: auth, Backends: []table.Backend{}}
 	if _, err := table.Parse(encode(t)); err != nil {
 		return nil, invalid("%s", words(err))
 	}
 	return t, nil
 }
 
-func endpointOf(agent *mcpv1alpha1.MCPAgent) table.Endpoint {
-	e := table.Endpoint{Path: table.DefaultPath}
+func endpointOf(agent *mcpv1alpha1.MCPAgent, clusterDomain string) table.Endpoint {
+	e := table.Endpoint{Path: table.DefaultPath, AllowedHosts: hostsOf(agent, clusterDomain)}
 	if all := grantsOf(agent); len(all) != 1 || all[0].isTool { // a lone server is shown by its own name
 		e.Name = agent.Name
 	}
 	if gateway := agent.Spec.Gateway; gateway != nil {
 		e.PublicURL, e.Instructions, e.AllowedOrigins = gateway.PublicURL, gateway.Instructions, distinct(gateway.AllowedOrigins)
+		e.LenientHeaders = gateway.LenientHeaders
 	}
 	return e
+}
+
+// hostsOf are the names that clients may ask for: those of the agent's Service, that of its public URL, those that are asked for, and a
+// host's own, which a port-forward has. A page whose name somebody lets stand for the gateway's address is served by none of them.
+func hostsOf(agent *mcpv1alpha1.MCPAgent, clusterDomain string) []string {
+	hosts := append(serviceHosts(agent, clusterDomain), "localhost")
+	if gateway := agent.Spec.Gateway; gateway != nil {
+		if public, err := url.Parse(gateway.PublicURL); err == nil && public.Hostname() != "" {
+			hosts = append(hosts, hostName(public))
+		}
+		hosts = append(hosts, gateway.AllowedHosts...)
+	}
+	return distinct(hosts)
+}
+
+// serviceHosts are all names of the gateway's Service.
+func serviceHosts(agent *mcpv1alpha1.MCPAgent, clusterDomain string) []string {
+	short := desired.GatewayName(agent.Name)
+	inNamespace := short + "." + agent.Namespace
+	return []string{short, inNamespace, inNamespace + ".svc", desired.GatewayDNSName(agent, clusterDomain)}
 }
 
 func authOf(in Input, files files) (table.Auth, error) {
@@ -81,9 +103,8 @@ func authOf(in Input, files files) (table.Auth, error) {
 // checkAudiences refuses the audiences of the Kubernetes API: each pod's default token has them, and so anything that a pod of an account
 // talks to with that could call with it. An API server that was given others (--api-audiences) does not tell them.
 func checkAudiences(in Input) error {
-	const apiServer = "https://kubernetes.default.svc"
 	check := func(field, audience string) error {
-		if audience != apiServer && !strings.HasPrefix(audience, apiServer+".") && (in.Issuer == "" || audience != in.Issuer) {
+		if !in.isOfAPIServer(audience) {
 			return nil
 		}
 		return invalid("%s: '%s' is an audience of the Kubernetes API, which the tokens that pods have by default are made out to: "+
@@ -108,6 +129,11 @@ func checkAudiences(in Input) error {
 		}
 	}
 	return nil
+}
+
+func (in *Input) isOfAPIServer(audience string) bool {
+	const apiServer = "https://kubernetes.default.svc"
+	return audience == apiServer || strings.HasPrefix(audience, apiServer+".") || in.Issuer != "" && audience == in.Issuer
 }
 
 // subjectsOf are the accounts that are let in: those asked for, and that of the agent's own workload.

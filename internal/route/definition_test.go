@@ -287,7 +287,7 @@ func TestGatewaysAndProbersSeeTheSameDefinition(t *testing.T) {
 			checked++
 			raw := rawDefinition(definition)
 			list := append(append([]byte(`{"tools":[`), raw...), `]}`...)
-			_, statuses, _ := catalog.FilterTools(list, table.Backend{Name: "b"})
+			_, statuses, _ := catalog.FilterTools(list, table.Backend{Name: "b"}, nil)
 			want := []table.ToolStatus{{Name: tool.Name, Original: tool.Name, Digest: definition.Digest, Verdict: table.ToolServed}}
 			if diff := cmp.Diff(want, statuses); diff != "" {
 				t.Errorf("%s: %s at a gateway (-want +got):\n%s", name, tool.Name, diff)
@@ -332,7 +332,7 @@ func TestSchemasAreHeldToTheRulesOfTheCatalog(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			list := `{"tools":[{"name":"a","inputSchema":` + schema + `}]}`
-			_, statuses, _ := catalog.FilterTools(json.RawMessage(list), table.Backend{Name: "b"})
+			_, statuses, _ := catalog.FilterTools(json.RawMessage(list), table.Backend{Name: "b"}, nil)
 			offered := statuses[0].Verdict == table.ToolServed
 			_, err := schemasOf(&mcpv1alpha1.ToolSchema{ConfigMapRef: &mcpv1alpha1.KeyRef{}}, SchemaText{Text: `{"input":` + schema + `}`})
 			if offered != (err == nil) {

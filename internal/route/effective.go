@@ -273,7 +273,7 @@ func failureOf(origin Origin, b *table.BackendStatus) string {
 		why = cmp.Or(line("it fails: "+b.ErrorClass, maxShown), "it fails")
 	case b.ErrorDetail != "" && b.ErrorClass == "Credential":
 		return line("its credential cannot be used: "+Plain(b.ErrorDetail), maxReason)
-	case b.ErrorDetail != "" && (b.ErrorClass == "Denied" || strings.Contains(b.ErrorDetail, why)):
+	case b.ErrorDetail != "" && (b.ErrorClass == "Denied" || b.ErrorClass == "Forbidden" || strings.Contains(b.ErrorDetail, why)):
 		return line(Plain(b.ErrorDetail), maxReason)
 	case b.ErrorDetail != "":
 		return line(why+": "+Plain(b.ErrorDetail), maxReason)

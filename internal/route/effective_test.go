@@ -214,6 +214,10 @@ func TestWhatAGatewaySaysOfAToolIsTold(t *testing.T) {
 			backend: table.BackendStatus{State: table.BackendFailed, ErrorClass: "Denied", ErrorDetail: "its host has an address that may not be dialled"},
 			verdict: mcpv1alpha1.VerdictUnavailable, reason: "its host has an address that may not be dialled",
 		},
+		"it takes no requests for its own name": {
+			backend: table.BackendStatus{State: table.BackendFailed, ErrorClass: "Forbidden", ErrorDetail: "it answers with HTTP status 421"},
+			verdict: mcpv1alpha1.VerdictUnavailable, reason: "it answers with HTTP status 421",
+		},
 		"the operator cannot reach it either": {
 			note:    "nobody accepts connections at db.example.com",
 			backend: table.BackendStatus{State: table.BackendFailed, ErrorClass: "Connect", Tools: []table.ToolStatus{served("orders")}},

@@ -135,8 +135,10 @@ type compiler struct {
 	// awaits says that the last edit of a tool is to be judged in a moment, forbidden are the files that must not be sent.
 	awaits    bool
 	forbidden files
-	// withdraws says that how MCPServers are granted stays as it was written.
+	// withdraws says that MCPServers are granted as it was written, less what is not granted any more.
 	withdraws bool
+	// isShut says that nothing is served, since no table can say that nobody may call.
+	isShut bool
 }
 
 // add compiles one grant. The table takes its backend only if it would take it alone and has room for it, so that no grant spoils the
@@ -303,6 +305,7 @@ var fieldNames = strings.NewReplacer(
 	"backends[0].clientCertificate", "auth",
 	"backends[0].", "",
 	"endpoint.publicURL", "gateway.publicURL",
+	"endpoint.allowedHosts", "gateway.allowedHosts",
 	"endpoint.allowedOrigins", "gateway.allowedOrigins",
 	"endpoint.instructions", "gateway.instructions",
 	".caFile", ".caBundle",

@@ -40,7 +40,10 @@ func (c *compiler) compileServer(g grant) (compiled, *refusal) {
 		Guarded: true, AllowPrivate: true, // who may make EndpointSlices could lead the Service to the gateway's own ports
 	}
 	if was := c.written(out.backend.Name); c.withdraws && was != nil {
-		out.backend.Prefix, out.backend.Tools, out.backend.Trusted = was.Prefix, was.Tools, was.Trusted
+		if err := checkAlone(out.backend); err != nil { // what it would be granted is nothing
+			return out, &refusal{mcpv1alpha1.VerdictInvalid, err.Error()}
+		}
+		narrowPolicy(&out.backend, was)
 	}
 	return out, nil
 }

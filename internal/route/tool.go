@@ -78,9 +78,7 @@ func (c *compiler) isOwnEndpoint(endpoint string) bool {
 		return false
 	}
 	host, agent := hostName(at), c.Agent
-	short := desired.GatewayName(agent.Name)
-	inNamespace := short + "." + agent.Namespace
-	if slices.Contains([]string{short, inNamespace, inNamespace + ".svc", desired.GatewayDNSName(agent, c.ClusterDomain)}, host) {
+	if slices.Contains(serviceHosts(agent, c.ClusterDomain), host) {
 		return true
 	}
 	if agent.Spec.Gateway == nil || agent.Spec.Gateway.PublicURL == "" {

@@ -41,31 +41,27 @@ func NeedsWritten(in Input) bool {
 	return false
 }
 
-// Withdraw is the table of an agent whose specification Compile refuses: the one that was written, less what is no longer granted or
-// would have no backend, such as an MCPTool that is gone or may no longer send its credential. What is left is as its object is now; who may
-// call, and what of an MCPServer is granted, stays as it was. Nothing is granted anew, nor once more: a tool that was taken out while an edit
-// of it was judged is told as held up by the agent. Input.Written must be given.
+// Withdraw is the table of an agent whose specification Compile refuses: the one that was written, less what the specification does not
+// grant any more or what would have no backend, such as an MCPTool that is gone or may no longer send its credential. What is left is as its
+// object is now. Callers are let in, and tools of an MCPServer are served, as it was written and as far as the specification does so too;
+// if no table can say that, nobody or nothing is. Nothing is granted anew, nor once more: a tool that was taken out while an edit of it was
+// judged is told as held up by the agent. Input.Written must be given.
 func Withdraw(in Input) (Output, error) {
 	in.settleKeys()
-	frame := *in.Written
-	frame.Backends, frame.Revision = []table.Backend{}, ""
-	frame.Auth.OIDC = slices.Clone(frame.Auth.OIDC)
-	for i := range frame.Auth.OIDC {
-		frame.Auth.OIDC[i].AllowPrivate = frame.Auth.OIDC[i].AllowPrivate && in.AllowPrivate
-	}
+	frame, isSaid := in.narrowedFrame()
 	grants := map[string]grant{}
 	for _, g := range grantsOf(in.Agent) {
 		grants[g.backend()] = g
 	}
-	c := newCompiler(in, &frame, files{})
-	c.withdraws = true
+	c := newCompiler(in, frame, files{})
+	c.withdraws, c.isShut = true, !isSaid
 	for i := range in.Written.Backends {
-		if g, isGranted := grants[in.Written.Backends[i].Name]; isGranted {
+		if g, isGranted := grants[in.Written.Backends[i].Name]; isGranted && isSaid {
 			c.add(g)
 		}
 	}
 	for _, g := range grantsOf(in.Agent) {
-		if c.written(g.backend()) == nil {
+		if !isSaid || c.written(g.backend()) == nil {
 			c.leaveOut(g)
 		}
 	}
@@ -77,6 +73,9 @@ func (c *compiler) leaveOut(g grant) {
 	found, refused := c.compile(g)
 	if refused == nil {
 		refused = &refusal{mcpv1alpha1.VerdictPending, heldUp}
+		if c.isShut {
+			refused.reason = shut
+		}
 	}
 	c.refuse(g, found.tool, refused)
 }
@@ -84,6 +83,10 @@ func (c *compiler) leaveOut(g grant) {
 // heldUp is why something that could be served is not, while the table is what Withdraw left of it.
 const heldUp = "the newest edit of the MCPAgent is not accepted (see its condition Accepted): until it is mended nothing is added to what it " +
 	"serves, not even what was taken out to check an edit of its own; it is served once the MCPAgent is mended"
+
+// shut is why nothing is served at all.
+const shut = "who may call was changed, and cannot be told to the gateway yet (see the condition Accepted of the MCPAgent): until it can, " +
+	"nothing is served"
 
 // written is the backend of that name in the table that was last written; nil if it has none.
 func (c *compiler) written(name string) *table.Backend {

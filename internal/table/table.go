@@ -29,11 +29,11 @@ type Endpoint struct {
 	Name string `json:"name,omitempty"`
 	// Path is the one URL path served, exactly. Default "/mcp".
 	Path string `json:"path,omitempty"`
-	// PublicURL is the URL clients know the endpoint by, if that is not http(s)://<Host header><Path>. It is the OAuth
-	// resource of RFC 9728 and an audience tokens may carry.
+	// PublicURL is the URL clients know the endpoint by. It is the OAuth resource of RFC 9728 and an audience tokens may carry. Without
+	// it the resource is the first of the audiences that is a URL with Path, or else the first that is a URL.
 	PublicURL string `json:"publicURL,omitempty"`
-	// AllowedHosts are the Host header values (without port) that are served, "*.example.com" included; empty serves any, but
-	// a gateway that listens on a loopback address serves loopback names only.
+	// AllowedHosts are the Host header values (without port) that are served besides that of PublicURL and addresses, "*.example.com"
+	// included; empty serves any, but a gateway that listens on a loopback address serves loopback names only.
 	AllowedHosts []string `json:"allowedHosts,omitempty"`
 	// AllowedOrigins are the Origin header values that are served besides none at all and the endpoint's own.
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`

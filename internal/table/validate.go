@@ -22,7 +22,7 @@ const (
 	maxURL          = 2048
 	maxPath         = 1024
 	maxPrefix       = 64
-	maxArgument     = 4096
+	maxArgument     = 128 << 10 // Linux passes no longer ones on (MAX_ARG_STRLEN)
 	maxSeconds      = 3600
 )
 

@@ -237,7 +237,7 @@ func TestBackendsAreValidated(t *testing.T) {
 		},
 		"an argument that ends early": {
 			stdio, change(func(b *Backend) { b.Command = []string{"a", "b\x00c"} }),
-			[]string{"backends[0].command[1]: must be at most 4096 bytes without NUL"},
+			[]string{"backends[0].command[1]: must be at most 131072 bytes without NUL"},
 		},
 		"a child with what only HTTP has": {
 			stdio, change(func(b *Backend) {

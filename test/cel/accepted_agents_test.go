@@ -54,7 +54,7 @@ var meantAgents = []accepted{
 		"a gateway with everything",
 		gateway(`replicas: 3, resources: {limits: {memory: 1Gi}}, tls: {secretName: tls.example}, publicURL: 'https://mcp.example.com/team',
 		allowedOrigins: ['https://app.example.com', 'http://localhost:6274', 'http://[2001:db8::1]:443', 'https://a:80', 'http://192.0.2.1',
-		'vscode-webview://abc'],
+		'vscode-webview://abc'], allowedHosts: [mcp.example.com, Gateway_1, '*.team.example', 192.0.2.1, '2001:db8::1', a.1b, localhost], lenientHeaders: true,
 		instructions: "Use these\n\tas ünusual ✓ 🙂 tools."`),
 	},
 	{"callers of every kind", `spec: {network: {ingress: Listed, ingressFrom: [{podSelector: {}}, {namespaceSelector: {}}, {ipBlock: {cidr: 'fd00::/8'}}]}}`},

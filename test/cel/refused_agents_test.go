@@ -137,6 +137,8 @@ var refusedCallers = slices.Concat(
 
 func public(url string) string { return gateway("publicURL: \"" + url + "\"") }
 
+func host(name string) string { return gateway("allowedHosts: [\"" + name + "\"]") }
+
 func origin(of string) string { return gateway("allowedOrigins: [\"" + of + "\"]") }
 
 var refusedGateways = slices.Concat(
@@ -152,7 +154,11 @@ var refusedGateways = slices.Concat(
 		"https://a?b", "HTTPS://a", "https://ü", "https://a b", "https://[::g]", "https://[10.0.0.1]", "https://a:443", "http://a:80"),
 	each("an origin has no host", origin, "spec.gateway.allowedOrigins", "allowedOrigins[] must have a host name",
 		"https://127.1", "https://2130706433:80", "https://[::1:2:3:4:5:6:7:8:9]"),
+	each("a host is not", host, "spec.gateway.allowedHosts", "must be a host name or an IP address",
+		"mcp.example.com:443", "https://mcp.example.com", "*", "*.com", "a.*.com", "*a.example.com", "mcp.example.com.", "[2001:db8::1]", "127.1", "0x7f.1",
+		"2130706433", "1.2.3.4.", "*.1.2.3.4", "a b", "-a", "ü", "fe80::1%eth0"),
 	[]refused{
+		{"a host is given once", gateway("allowedHosts: [a, a]"), "spec.gateway.allowedHosts[]", "Duplicate value"},
 		{"an origin is given once", gateway("allowedOrigins: ['https://a', 'https://a']"), "spec.gateway.allowedOrigins[]", "Duplicate value"},
 		{"a certificate is in a Secret", gateway("tls: {}"), "spec.gateway.tls.secretName", "Required value"},
 		{"a certificate is in a Secret of this namespace", gateway("tls: {secretName: a/b}"), "spec.gateway.tls.secretName", "name of a Secret"},

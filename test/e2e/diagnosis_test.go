@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ func TestEveryReasonWhyNoPodIsReadyIsToldWithTheFactThatHelps(t *testing.T) {
 		reason   string
 		words    []string
 		promised time.Duration
+		restarts int32 // for so many nothing else is told
 	}{
 		"an image that is not there": {
 			server: server("broken").with(func(spec *mcpv1alpha1.MCPServerSpec) { spec.Image = "registry.invalid/team/absent:1" }),
@@ -44,7 +46,22 @@ func TestEveryReasonWhyNoPodIsReadyIsToldWithTheFactThatHelps(t *testing.T) {
 			server: server("broken").with(func(spec *mcpv1alpha1.MCPServerSpec) {
 				spec.Probes = &mcpv1alpha1.Probes{Readiness: &mcpv1alpha1.Probe{Path: "/not-there"}}
 			}),
-			reason: mcpv1alpha1.ReasonNotReady, words: []string{"readiness probe"}, promised: podStart + 10*time.Second, // it may start for 10 s
+			reason: mcpv1alpha1.ReasonNotReady, words: []string{"readiness probe", "spec.probes.readiness", "/not-there"},
+			promised: podStart + 10*time.Second, // it may start for 10 s
+		},
+		"a startup probe that fails": {
+			server: server("broken").with(func(spec *mcpv1alpha1.MCPServerSpec) {
+				spec.Probes = &mcpv1alpha1.Probes{Startup: &mcpv1alpha1.Probe{Path: "/not-there"}}
+			}),
+			reason: mcpv1alpha1.ReasonNotReady, words: []string{"startup probe", "spec.probes.startup", "/not-there"}, promised: podStart + 10*time.Second,
+		},
+		"a liveness probe that fails": {
+			server: server("broken").with(func(spec *mcpv1alpha1.MCPServerSpec) {
+				failing := &mcpv1alpha1.Probe{Path: "/not-there", PeriodSeconds: 1, FailureThreshold: 1}
+				spec.Probes = &mcpv1alpha1.Probes{Readiness: failing, Liveness: failing}
+				spec.TerminationGracePeriodSeconds = new(int64(1))
+			}),
+			reason: mcpv1alpha1.ReasonCrashLooping, words: []string{"liveness probe", "spec.probes.liveness", "/not-there"}, promised: podStart,
 		},
 		"a server that listens on another port": {
 			server: server("broken").echo("serve", "-addr", ":9999"),
@@ -52,7 +69,7 @@ func TestEveryReasonWhyNoPodIsReadyIsToldWithTheFactThatHelps(t *testing.T) {
 		},
 		"a command that is not in the image": {
 			server: server("broken").with(func(spec *mcpv1alpha1.MCPServerSpec) { spec.Command = []string{"/not-there"} }),
-			reason: mcpv1alpha1.ReasonConfigError, words: []string{"/not-there"}, promised: podStart,
+			reason: mcpv1alpha1.ReasonConfigError, words: []string{"/not-there"}, promised: podStart, restarts: 2,
 		},
 	}
 	for name, tt := range tests {
@@ -65,8 +82,33 @@ func TestEveryReasonWhyNoPodIsReadyIsToldWithTheFactThatHelps(t *testing.T) {
 				has(mcpv1alpha1.ConditionReady, metav1.ConditionFalse, mcpv1alpha1.ReasonDeploymentUnavailable, tt.words...),
 				phaseIs(mcpv1alpha1.PhaseFailed))
 			await(t, "a Warning event says so too", podStart, func() string { return f.warned("broken", tt.words...) })
+			s.keepsSaying(tt.reason, tt.restarts)
 			s.neverReady()
 		})
+	}
+}
+
+// keepsSaying reports each state, up to so many restarts of its container, in which another reason was told than the one that is told by now.
+func (s *running) keepsSaying(reason string, restarts int32) {
+	s.t.Helper()
+	if restarts == 0 {
+		return
+	}
+	begin := len(s.states(0)) - 1
+	await(s.t, fmt.Sprintf("its container is started %d times again", restarts), time.Minute, func() string { // after 10 s, and after 20 s
+		for _, pod := range s.pods() {
+			for _, c := range pod.Status.ContainerStatuses {
+				if c.RestartCount >= restarts {
+					return ""
+				}
+			}
+		}
+		return "it is not"
+	})
+	for _, server := range s.states(begin) {
+		if c := condition(server, mcpv1alpha1.ConditionAvailable); c.Reason != reason {
+			s.t.Errorf("%s said %s: %s, and not %s all the time", s.name, c.Reason, c.Message, reason)
+		}
 	}
 }
 

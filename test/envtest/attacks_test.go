@@ -117,6 +117,8 @@ func TestAChildThatSomebodyMakesMorePowerfulIsPutBack(t *testing.T) {
 		}
 		return nil
 	})
+	f.hasEvents("guarded", "Warning DriftCorrected RolePutBack", "Warning DriftCorrected NetworkPolicyPutBack",
+		"Warning DriftCorrected DeploymentPutBack", "Warning DriftCorrected ConfigMapPutBack")
 }
 
 // TestWhatADocumentSaysCannotDisguiseAStatus: a document is somebody else's text. Of what it names, status, conditions and events have

@@ -62,8 +62,8 @@ func TestReadyOfTheCompatibilityAPIFollowsThePodsAndARestartWritesNothing(t *tes
 	f.hasEvents("truth", "Warning DeploymentUnavailable DeploymentReconcileFailed")
 }
 
-// hasEvents waits for events of a server, each as "type reason action".
-func (f *fixture) hasEvents(server string, want ...string) {
+// hasEvents waits for events of an object of ours, each as "type reason action".
+func (f *fixture) hasEvents(name string, want ...string) {
 	f.t.Helper()
 	f.eventually(fmt.Sprintf("events %q", want), func() error {
 		list := &eventsv1.EventList{}
@@ -72,7 +72,7 @@ func (f *fixture) hasEvents(server string, want ...string) {
 		}
 		have := map[string]bool{}
 		for _, e := range list.Items {
-			if e.Regarding.Name == server && e.Regarding.Kind == "MCPServer" {
+			if e.Regarding.Name == name && strings.HasPrefix(e.Regarding.Kind, "MCP") {
 				have[e.Type+" "+e.Reason+" "+e.Action] = true
 			}
 		}

@@ -4,9 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/test/launch"
@@ -28,6 +31,9 @@ func request(t *testing.T, method, url, body string, headers ...string) (*http.R
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
+	}
+	if host := r.Header.Get("Host"); host != "" { // from there the client does not take it
+		r.Host = host
 	}
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -60,6 +66,66 @@ func TestAClientThatKeepsNoSessionIsServedWhereNoneIsNeeded(t *testing.T) {
 	post(t, stateful.URL, initialize)
 	if r, body := post(t, stateful.URL, list); r.StatusCode != http.StatusBadRequest {
 		t.Errorf("a list without a session at a server that keeps them: %s: %s", r.Status, body)
+	}
+}
+
+// TestAClientThatKeepsNoSessionReachesWhoeverNeedsNone: each backend is judged for itself, and a list shows what can be called.
+func TestAClientThatKeepsNoSessionReachesWhoeverNeedsNone(t *testing.T) {
+	t.Parallel()
+	const sessionMissing = "Mcp-Session-Id header is missing"
+	stateless := func(s *mcp.Server) http.Handler { return streamable(&mcp.StreamableHTTPOptions{Stateless: true})(s) }
+	dead := httptest.NewServer(http.NotFoundHandler())
+	dead.Close()
+	at := func(name, prefix string, handler func(*mcp.Server) http.Handler) table.Backend {
+		return table.Backend{Name: name, Prefix: prefix, URL: serve(t, handler(small(name, "who")))}
+	}
+	pair := []table.Backend{at("free", "f_", stateless), at("kept", "k_", streamable(nil))}
+	call := func(tool string) string {
+		return `{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"` + tool + `","arguments":{}}}`
+	}
+	for name, tc := range map[string]struct {
+		backends []table.Backend
+		asked    string
+		status   int
+		want     []string // in the answer
+		without  []string
+	}{
+		"a list of a stateless server": {[]table.Backend{at("free", "", stateless)}, list, http.StatusOK, []string{`"who"`}, nil},
+		"a call to a stateless server": {[]table.Backend{at("free", "", stateless)}, call("who"), http.StatusOK, []string{`"free"`}, nil},
+		"a call to a server that keeps sessions for old clients alone": {
+			[]table.Backend{at("two", "", both)}, call("who"), http.StatusOK, []string{`"two"`}, nil,
+		},
+		"a call to a stateless server of old versions alone": {
+			[]table.Backend{at("old", "", legacyStateless)}, call("who"), http.StatusOK, []string{`"old"`}, nil,
+		},
+		"a call beside a server that keeps sessions": {pair, call("f_who"), http.StatusOK, []string{`"free"`}, nil},
+		"a call to the one that keeps sessions":      {pair, call("k_who"), http.StatusBadRequest, []string{sessionMissing}, nil},
+		"a list of both":                             {pair, list, http.StatusOK, []string{"f_who"}, []string{"k_who"}},
+		"a call beside a server that is dead": {
+			[]table.Backend{at("free", "f_", stateless), {Name: "dead", Prefix: "d_", URL: dead.URL}}, call("f_who"), http.StatusOK, []string{`"free"`}, nil,
+		},
+		"a list of servers that keep sessions": {
+			[]table.Backend{at("a", "a_", streamable(nil)), at("b", "b_", streamable(nil))}, list, http.StatusBadRequest, []string{sessionMissing}, nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := launch.Serve(t, binary, tc.backends)
+			for _, when := range []string{"before", "after"} {
+				r, answer := post(t, g.URL, tc.asked)
+				for _, want := range tc.want {
+					if r.StatusCode != tc.status || !strings.Contains(answer, want) {
+						t.Errorf("%s initialize: %s: %s, want %d with %s", when, r.Status, answer, tc.status, want)
+					}
+				}
+				for _, without := range tc.without {
+					if strings.Contains(answer, without) {
+						t.Errorf("%s initialize it shows %s: %s", when, without, answer)
+					}
+				}
+				post(t, g.URL, initialize)
+			}
+		})
 	}
 }
 

@@ -169,6 +169,18 @@ func modernOnly(s *mcp.Server) http.Handler {
 	})
 }
 
+// legacyStateless keeps no sessions, and refuses what is of 2026-07-28.
+func legacyStateless(s *mcp.Server) http.Handler {
+	legacy := streamable(&mcp.StreamableHTTPOptions{Stateless: true})(s)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(versionHeader) >= "2026-07-28" {
+			http.Error(w, "unsupported protocol version", http.StatusBadRequest)
+			return
+		}
+		legacy.ServeHTTP(w, r)
+	})
+}
+
 var kinds = []kind{
 	{name: "stateful", handler: streamable(nil), legacy: true},
 	{name: "stateful, answers in JSON", handler: streamable(&mcp.StreamableHTTPOptions{JSONResponse: true}), legacy: true, terse: true},

@@ -92,13 +92,18 @@ func TestOperatorCarriesTheLabelsThatNetworkPoliciesLetIn(t *testing.T) {
 // The addresses that the operator serves on by default are those that the manifests name.
 func TestPortsOfTheManifestsAreThoseOfTheOperator(t *testing.T) {
 	t.Parallel()
-	options, err := operator.Parse(operatorDeployment(t).Spec.Template.Spec.Containers[0].Args, func(string) string { return "" }, io.Discard)
+	manager := operatorDeployment(t).Spec.Template.Spec.Containers[0]
+	var environment []string
+	for _, variable := range manager.Env {
+		environment = append(environment, variable.Name+"="+variable.Value)
+	}
+	options, err := operator.Parse(manager.Args, environment, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string]string{"metrics": options.MetricsAddress, "health": options.HealthAddress}
 	got := map[string]string{}
-	for _, port := range operatorDeployment(t).Spec.Template.Spec.Containers[0].Ports {
+	for _, port := range manager.Ports {
 		got[port.Name] = fmt.Sprintf(":%d", port.ContainerPort)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -66,7 +66,7 @@ func TestTheOverlayOfTheWebhookStartsTheOperatorWithIt(t *testing.T) {
 	for i := range args {
 		args[i] = strings.Replace(args[i], mount.MountPath, dir, 1)
 	}
-	options, err := operator.Parse(args, func(string) string { return "" }, io.Discard)
+	options, err := operator.Parse(args, nil, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

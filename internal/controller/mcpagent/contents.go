@@ -40,11 +40,19 @@ type cell struct {
 type kept struct {
 	cell
 
-	version, value string
-	exists         bool
+	value
+
+	version string
+	exists  bool
 }
 
-func (k *kept) size() int { return len(k.uid) + len(k.key) + len(k.version) + len(k.value) }
+// value is what a ConfigMap has under a key. A binary one can be mounted, and no environment variable can be made of it.
+type value struct {
+	text     string
+	isBinary bool
+}
+
+func (k *kept) size() int { return len(k.uid) + len(k.key) + len(k.version) + len(k.text) }
 
 func newContents(metadata, content client.Reader) *contents {
 	return &contents{metadata: metadata, content: content, limit: maxContents, kept: map[cell]*list.Element{}, used: list.New()}
@@ -52,8 +60,8 @@ func newContents(metadata, content client.Reader) *contents {
 
 // read returns the values of keys of ConfigMaps in a namespace, by name. A ConfigMap that does not exist has no entry, a key that it does
 // not have none in that.
-func (c *contents) read(ctx context.Context, namespace string, keys map[string][]string) (map[string]map[string]string, error) {
-	values := map[string]map[string]string{}
+func (c *contents) read(ctx context.Context, namespace string, keys map[string][]string) (map[string]map[string]value, error) {
+	values := map[string]map[string]value{}
 	for name, wanted := range keys {
 		found, err := c.readOne(ctx, client.ObjectKey{Namespace: namespace, Name: name}, wanted)
 		if err != nil {
@@ -67,7 +75,7 @@ func (c *contents) read(ctx context.Context, namespace string, keys map[string][
 }
 
 // readOne returns what a ConfigMap has of the keys that are wanted; nil if it does not exist.
-func (c *contents) readOne(ctx context.Context, key client.ObjectKey, wanted []string) (map[string]string, error) {
+func (c *contents) readOne(ctx context.Context, key client.ObjectKey, wanted []string) (map[string]value, error) {
 	meta := partialMetadata("ConfigMap")
 	err := c.metadata.Get(ctx, key, meta)
 	if apierrors.IsNotFound(err) {
@@ -87,22 +95,30 @@ func (c *contents) readOne(ctx context.Context, key client.ObjectKey, wanted []s
 	if err != nil {
 		return nil, fmt.Errorf("read ConfigMap %s: %w", key, err)
 	}
-	values := map[string]string{}
+	values := map[string]value{}
 	for _, name := range wanted {
-		value, exists := object.Data[name]
+		found, exists := valueOf(object, name)
 		if exists {
-			values[name] = value
+			values[name] = found
 		}
-		c.keep(&kept{cell{object.UID, name}, object.ResourceVersion, value, exists})
+		c.keep(&kept{cell{object.UID, name}, found, object.ResourceVersion, exists})
 	}
 	return values, nil
 }
 
+func valueOf(object *corev1.ConfigMap, key string) (found value, exists bool) {
+	if text, ok := object.Data[key]; ok {
+		return value{text: text}, true
+	}
+	raw, ok := object.BinaryData[key]
+	return value{text: string(raw), isBinary: ok}, ok
+}
+
 // recall returns what is kept of a version of a ConfigMap, if that is all that is wanted.
-func (c *contents) recall(meta *metav1.PartialObjectMetadata, wanted []string) (values map[string]string, known bool) {
+func (c *contents) recall(meta *metav1.PartialObjectMetadata, wanted []string) (values map[string]value, known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	values = map[string]string{}
+	values = map[string]value{}
 	for _, name := range wanted {
 		at := c.kept[cell{meta.UID, name}]
 		if at == nil {

@@ -12,11 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+var unexported = cmp.AllowUnexported(value{})
+
 func configMap(name string, data map[string]string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "team", UID: types.UID("uid-" + name)}, Data: data}
 }
 
-func readContents(t *testing.T, c *contents, keys map[string][]string) map[string]map[string]string {
+func readContents(t *testing.T, c *contents, keys map[string][]string) map[string]map[string]value {
 	t.Helper()
 	values, err := c.read(t.Context(), "team", keys)
 	if err != nil {
@@ -31,9 +33,9 @@ func TestAConfigMapIsReadOncePerVersionAndOnlyForWhatIsWanted(t *testing.T) {
 	r, _ := makeReconciler(t, settings)
 	counted := &countingReader{Reader: r.Client}
 	c := newContents(r.Client, counted)
-	want := map[string]map[string]string{"settings": {"level": "debug"}}
+	want := map[string]map[string]value{"settings": {"level": {text: "debug"}}}
 	for range 2 {
-		if diff := cmp.Diff(want, readContents(t, c, map[string][]string{"settings": {"level", "none"}, "absent": {"x"}})); diff != "" {
+		if diff := cmp.Diff(want, readContents(t, c, map[string][]string{"settings": {"level", "none"}, "absent": {"x"}}), unexported); diff != "" {
 			t.Errorf("values (-want +got)\n%s", diff)
 		}
 	}
@@ -44,8 +46,8 @@ func TestAConfigMapIsReadOncePerVersionAndOnlyForWhatIsWanted(t *testing.T) {
 	if err := r.Client.Update(t.Context(), settings); err != nil {
 		t.Fatal(err)
 	}
-	want["settings"] = map[string]string{"level": "info", "colour": "red"}
-	if diff := cmp.Diff(want, readContents(t, c, map[string][]string{"settings": {"level", "colour"}})); diff != "" || counted.n != 2 {
+	want["settings"] = map[string]value{"level": {text: "info"}, "colour": {text: "red"}}
+	if diff := cmp.Diff(want, readContents(t, c, map[string][]string{"settings": {"level", "colour"}}), unexported); diff != "" || counted.n != 2 {
 		t.Errorf("read %d times, want twice; values after an edit (-want +got)\n%s", counted.n, diff)
 	}
 	if len(c.kept) != 3 || c.used.Len() != 3 {
@@ -73,12 +75,12 @@ func TestWhatAgentsReadIsKeptOnceAndBounded(t *testing.T) {
 		{"a", 4, 3}, {"b", 5, 3},
 	} {
 		got := readContents(t, c, map[string][]string{step.name: {"k"}})
-		if got[step.name]["k"] != large || counted.n != step.reads || len(c.kept) != step.kept || c.size > c.limit {
+		if got[step.name]["k"].text != large || counted.n != step.reads || len(c.kept) != step.kept || c.size > c.limit {
 			t.Fatalf("after %s: %d reads, want %d; %d are kept, want %d; %d bytes", step.name, counted.n, step.reads, len(c.kept), step.kept, c.size)
 		}
 	}
 	c.limit = 100
-	if got := readContents(t, c, map[string][]string{"c": {"k"}}); got["c"]["k"] != large || len(c.kept) != 0 || c.size != 0 {
+	if got := readContents(t, c, map[string][]string{"c": {"k"}}); got["c"]["k"].text != large || len(c.kept) != 0 || c.size != 0 {
 		t.Errorf("of one that is larger than the limit %d are kept, of %d bytes", len(c.kept), c.size)
 	}
 }

@@ -53,6 +53,10 @@ func changes(before, after *mcpv1alpha1.MCPAgent) []event {
 	if is.Status == metav1.ConditionFalse && isNews(was, is) {
 		list = append(list, event{corev1.EventTypeWarning, is.Reason, "ConfigurationValidation", is.Message})
 	}
+	was, is = of(mcpv1alpha1.ConditionPaused)
+	if is.Status == metav1.ConditionFalse && isNews(was, is) {
+		list = append(list, event{corev1.EventTypeWarning, is.Reason, "PauseNotUnderstood", is.Message})
+	}
 	was, is = of(mcpv1alpha1.ConditionRouted)
 	if is.Status == metav1.ConditionFalse && isNews(was, is) {
 		list = append(list, event{corev1.EventTypeWarning, is.Reason, "ToolsRouting", is.Message})

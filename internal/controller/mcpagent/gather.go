@@ -92,12 +92,16 @@ func (s *scope) compile(ctx context.Context, in route.Input) error {
 		}
 	}
 	if s.route, s.refused = route.Compile(in); s.refused == nil {
+		if s.recall(s.key()).table != nil {
+			s.remember(s.key(), func(m *memory) { m.table = nil })
+		}
 		return nil
 	}
 	written, err := s.written(ctx)
 	if err != nil || written == nil {
 		return err
 	}
+	s.remember(s.key(), func(m *memory) { m.table = written })
 	in.Written = written
 	if out, err := route.Withdraw(in); err == nil { // else it is written as no operator writes it, and what to take out is not known
 		s.route = out
@@ -105,7 +109,7 @@ func (s *scope) compile(ctx context.Context, in route.Input) error {
 	return nil
 }
 
-// written reads the table that was last written; nil if it is not there as it was written.
+// written reads the table that was last written; nil if it is not there as it was written, and not remembered either.
 func (s *scope) written(ctx context.Context) (*table.Table, error) {
 	name, revision := desired.GatewayName(s.agent.Name), s.agent.Status.TableRevision
 	if revision == "" {
@@ -115,10 +119,15 @@ func (s *scope) written(ctx context.Context) (*table.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	raw := []byte(values[name][desired.TableKey])
+	raw := []byte(values[name][desired.TableKey].text)
 	t := route.Read(raw, revision)
-	if last := s.recall(s.key()).revision; t == nil && last != "" { // the status could not be written after the table
+	remembered := s.recall(s.key())
+	last := remembered.revision
+	if t == nil && last != "" { // the status could not be written after the table
 		t = route.Read(raw, last)
+	}
+	if known := remembered.table; t == nil && known != nil && (known.Revision == revision || known.Revision == last) {
+		t, s.tampered = known, true
 	}
 	return t, nil
 }
@@ -136,12 +145,18 @@ func (s *scope) find(ctx context.Context, name string, obj client.Object) (bool,
 	return true, nil
 }
 
-// readContents reads the schemas of tools and what the agent's own workload reads.
+// readContents reads the schemas of tools, what the agent's own workload reads, and the certificates of issuers.
 func (s *scope) readContents(ctx context.Context, in route.Input) error {
 	references := runtimeReferences(s.agent)
 	wanted := map[string][]string{}
 	for _, ref := range references {
 		wanted[ref.Name] = append(wanted[ref.Name], ref.Key)
+	}
+	bundles := issuerBundles(s.agent)
+	for _, b := range bundles {
+		if ref := b.ConfigMapRef; ref != nil {
+			wanted[ref.Name] = append(wanted[ref.Name], string(ref.Key))
+		}
 	}
 	schemas := map[string]mcpv1alpha1.KeyRef{}
 	for name, tool := range in.Tools {
@@ -161,14 +176,14 @@ func (s *scope) readContents(ctx context.Context, in route.Input) error {
 	for tool, ref := range schemas {
 		text := route.SchemaText{}
 		if value, ok := values[ref.Name][string(ref.Key)]; ok {
-			text.Text = value
+			text.Text = value.text
 		} else {
 			text.Problem = fmt.Sprintf("ConfigMap '%s' (schema.configMapRef) does not exist or has no key '%s'", ref.Name, ref.Key)
 		}
 		in.Schemas[tool] = text
 	}
 	s.configHash, s.missing = hash(s.MasterKey, references, values)
-	return nil
+	return s.checkBundles(ctx, bundles, values)
 }
 
 // schemaReference is where the schema of a tool is kept; nil if it is nowhere else.
@@ -205,14 +220,14 @@ type reference struct {
 }
 
 // hash returns a keyed hash over what is referred to; empty if that is nothing. The error says what is missing and required.
-func hash(key []byte, references []reference, values map[string]map[string]string) (string, error) {
+func hash(key []byte, references []reference, values map[string]map[string]value) (string, error) {
 	used := map[string]string{}
 	for _, ref := range references {
 		of, exists := values[ref.Name]
-		value, has := of[ref.Key]
+		found, has := of[ref.Key]
 		switch {
-		case has:
-			used[ref.Name+"/"+ref.Key] = value
+		case has && !found.isBinary:
+			used[ref.Name+"/"+ref.Key] = found.text
 		case ref.optional:
 		case !exists:
 			return "", fmt.Errorf("ConfigMap '%s' (%s) not found: create it, and the agent goes on by itself", ref.Name, ref.field)

@@ -234,20 +234,25 @@ func clean(text string) string {
 func (s *scope) judge(newest []route.Heard) reconcile.Outcome {
 	status := &s.agent.Status
 	tools, served, problems := route.Effective(s.agent, s.route, newest)
+	gaps, after := s.gaps(newest)
+	problems = append(problems, gaps...)
 	status.EffectiveTools, status.ToolCount, s.problems = tools, &served, problems
 	if len(problems) > 0 {
-		return reconcile.Unsettled(mcpv1alpha1.ReasonToolsUnavailable, strings.Join(problems, "; "), 0)
+		return reconcile.Unsettled(mcpv1alpha1.ReasonToolsUnavailable, strings.Join(problems, "; "), after)
 	}
 	for _, tool := range tools {
 		if tool.Verdict == mcpv1alpha1.VerdictPending {
-			return reconcile.Wait(mcpv1alpha1.ReasonPending, "Not all that is granted is served yet; status.effectiveTools says what is pending, and why", 0)
+			const pending = "Not all that is granted is served yet; status.effectiveTools says what is pending, and why"
+			return reconcile.Wait(mcpv1alpha1.ReasonPending, pending, after)
 		}
 	}
 	message := fmt.Sprintf("%d tools are served", served)
 	if cut := route.Cut(s.route, newest); len(cut) > 0 {
 		message += "; more than a gateway takes of one server are offered by " + strings.Join(cut, ", ") + ": the rest is not served"
 	}
-	return reconcile.Done(mcpv1alpha1.ReasonRouted, message)
+	out := reconcile.Done(mcpv1alpha1.ReasonRouted, message)
+	out.After = after
+	return out
 }
 
 // tellObserver tells whom to ask for what.

@@ -130,12 +130,23 @@ func TestRoutedTellsWhatGatewaysServe(t *testing.T) {
 		s.Backends[0] = table.BackendStatus{Name: "server-web", State: table.BackendUnknown}
 	}
 	cut := func(s *table.Status) { s.Backends[0].Truncated = []string{"prompts/list", "tools/list"} }
+	unread := func(s *table.Status) { s.Backends[0].Unread = []string{"prompts/list"} }
+	twice := func(s *table.Status) {
+		s.Backends[0].Conflicts = []table.NameConflict{{Kind: "prompt", Name: "greet", Backends: []string{"server-web", "server-files"}}}
+	}
 	refusing := func(s *table.Status) { s.TableError = "too\nnew" }
 	silent := observer.Answer{Known: true, Err: errors.New("gateway pod one does not answer")}
 	const hour = time.Hour
 	tests := map[string]routesCase{
 		"all is served": {
 			answers: []observer.Answer{serving(revisionOfTable)}, want: routed, serving: 1, verdict: "Served",
+		},
+		"a prompt has a name that another has": {
+			answers: []observer.Answer{serving(revisionOfTable, twice)}, serving: 1, verdict: "Served",
+			want: condition("Routed", "False", "ToolsUnavailable", "prompt 'greet': offered by another, server/web, so it is not served: give one a prefix"),
+		},
+		"a list could not be read once": {
+			answers: []observer.Answer{serving(revisionOfTable, unread)}, want: routed, serving: 1, verdict: "Served",
 		},
 		"more is served than is listed": {
 			answers: []observer.Answer{unlisted(serving(revisionOfTable), 3000)}, serving: 1, verdict: "Served",

@@ -23,9 +23,9 @@ import (
 )
 
 // withdraw takes out of the table of an agent that is refused what is not granted any more, or has no backend any more. All else stays as
-// it was until the agent is mended.
+// it was until the agent is mended, and is put back if somebody else changed it.
 func (s *scope) withdraw(ctx context.Context) reconcile.Outcome {
-	if s.refused == nil || s.route.Table == nil || s.route.Table.Revision == s.agent.Status.TableRevision {
+	if s.refused == nil || s.route.Table == nil || s.route.Table.Revision == s.agent.Status.TableRevision && !s.tampered {
 		return reconcile.Keep(0)
 	}
 	return s.writeTable(ctx, desired.AgentTable(s.agent, s.route.JSON))
@@ -44,7 +44,8 @@ func (s *scope) validate(context.Context) reconcile.Outcome {
 	}
 	if s.refused != nil && s.agent.Status.TableRevision != "" {
 		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, fmt.Errorf(
-			"%w; until then what was granted before is served, as far as it still is granted and there", s.refused))
+			"%w; until then what was granted before is served, as far as it still is granted and there, to callers whom both specifications let in",
+			s.refused))
 	}
 	if s.refused != nil {
 		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, s.refused)
@@ -55,7 +56,7 @@ func (s *scope) validate(context.Context) reconcile.Outcome {
 	}
 	s.chooseGateway(env)
 	env.GatewayImage = s.agent.Status.GatewayImage
-	s.children = desired.ForAgent(s.agent, env)
+	s.children, s.validated = desired.ForAgent(s.agent, env), true
 	return reconcile.Done(mcpv1alpha1.ReasonValid, valid)
 }
 
@@ -72,6 +73,9 @@ func (s *scope) observeGateway(context.Context) reconcile.Outcome {
 
 // requireReferences says whether everything exists that the agent's own workload reads.
 func (s *scope) requireReferences(context.Context) reconcile.Outcome {
+	if s.missing != nil && s.unverified != nil {
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, fmt.Errorf("%w; %w", s.missing, s.unverified))
+	}
 	if s.missing != nil {
 		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, s.missing)
 	}
@@ -132,6 +136,9 @@ func (s *scope) writeTable(ctx context.Context, table *corev1.ConfigMap) reconci
 		return s.wrong("ConfigMap", err)
 	}
 	status, revision := &s.agent.Status, s.route.Table.Revision
+	if s.refused != nil {
+		s.remember(s.key(), func(m *memory) { m.table = s.route.Table })
+	}
 	if status.TableRevision != revision {
 		previous := status.TableRevision
 		s.remember(s.key(), func(m *memory) { m.replace(previous, revision, time.Now()) })

@@ -41,6 +41,7 @@ func fromSettings(key string, optional bool) corev1.EnvVar {
 func TestWhatAnAgentAsksForIsJudged(t *testing.T) {
 	t.Parallel()
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings", Namespace: "team"}, Data: map[string]string{"level": "debug"}}
+	settings.BinaryData = map[string][]byte{"binary": {1}}
 	tokens := func(agent *mcpv1alpha1.MCPAgent) {
 		agent.Spec.Auth = mcpv1alpha1.AgentAuth{
 			Type: mcpv1alpha1.AgentAuthTokens, ServiceAccounts: []mcpv1alpha1.ObjectName{{Name: "caller"}},
@@ -68,6 +69,10 @@ func TestWhatAnAgentAsksForIsJudged(t *testing.T) {
 		"a key that is not there": {
 			change: withRuntime(fromSettings("colour", false)), objects: []client.Object{settings}, status: "False",
 			want: `ConfigMap 'settings' (runtime.env "LEVEL") has no key 'colour': add it, and the agent goes on by itself`,
+		},
+		"a key of binary data, of which no variable can be made": {
+			change: withRuntime(fromSettings("binary", false)), objects: []client.Object{settings}, status: "False",
+			want: `ConfigMap 'settings' (runtime.env "LEVEL") has no key 'binary': add it, and the agent goes on by itself`,
 		},
 		"an optional key that is not there": {
 			change: withRuntime(fromSettings("colour", true)), objects: []client.Object{settings}, status: "True",
@@ -299,7 +304,7 @@ func TestAnOwnWorkloadIsProtectedUntilItsLastPodIsGone(t *testing.T) {
 func TestTheHashTellsWhatWasReadApart(t *testing.T) {
 	t.Parallel()
 	refs := []reference{{Name: "a", Key: "k", field: "env"}, {Name: "b", Key: "k", field: "env", optional: true}}
-	of := func(key string, values map[string]map[string]string) string {
+	of := func(key string, values map[string]map[string]value) string {
 		sum, err := hash([]byte(key), refs, values)
 		if err != nil {
 			t.Fatal(err)
@@ -307,11 +312,11 @@ func TestTheHashTellsWhatWasReadApart(t *testing.T) {
 		return sum
 	}
 	sums := map[string]bool{
-		of("key", map[string]map[string]string{"a": {"k": "1"}}):                   true,
-		of("key", map[string]map[string]string{"a": {"k": "2"}}):                   true,
-		of("other", map[string]map[string]string{"a": {"k": "1"}}):                 true,
-		of("key", map[string]map[string]string{"a": {"k": "1"}, "b": {"k": "1"}}):  true,
-		of("key", map[string]map[string]string{"a": {"k": "1"}, "b": {"x": "no"}}): true, // as the first
+		of("key", map[string]map[string]value{"a": {"k": {text: "1"}}}):                           true,
+		of("key", map[string]map[string]value{"a": {"k": {text: "2"}}}):                           true,
+		of("other", map[string]map[string]value{"a": {"k": {text: "1"}}}):                         true,
+		of("key", map[string]map[string]value{"a": {"k": {text: "1"}}, "b": {"k": {text: "1"}}}):  true,
+		of("key", map[string]map[string]value{"a": {"k": {text: "1"}}, "b": {"x": {text: "no"}}}): true, // as the first
 	}
 	if len(sums) != 4 {
 		t.Errorf("%d different hashes, want 4", len(sums))

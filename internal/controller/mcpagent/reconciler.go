@@ -32,6 +32,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
+	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
 // The values of the label "phase" of mcpagent_reconcile_phase_duration_seconds.
@@ -49,7 +50,7 @@ const (
 
 // phases is what a pass does. The table comes first: a grant that was withdrawn is gone with it, whatever becomes of the rest, and even
 // if the specification is refused. The NetworkPolicies come before the Deployments, so that no pod ever runs unprotected. Something
-// missing that the agent's own workload reads holds up that workload alone.
+// missing that the agent's own workload reads holds up that workload alone, and certificates of an issuer that are missing hold up nothing.
 var phases = []reconcile.Phase[*scope]{
 	{Name: PhaseWithdrawal, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).withdraw},
 	{Name: PhaseValidation, Condition: mcpv1alpha1.ConditionAccepted, Do: (*scope).validate},
@@ -61,6 +62,7 @@ var phases = []reconcile.Phase[*scope]{
 	{Condition: mcpv1alpha1.ConditionApplied, Observes: true, Do: (*scope).observeGateway},
 	{Name: PhaseReferences, Condition: mcpv1alpha1.ConditionAccepted, Do: (*scope).requireReferences},
 	{Name: PhaseRuntime, Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).applyRuntime},
+	{Condition: mcpv1alpha1.ConditionAccepted, Observes: true, Do: (*scope).observeIssuers},
 	{Condition: mcpv1alpha1.ConditionAvailable, Observes: true, Do: (*scope).observePods},
 	{Condition: mcpv1alpha1.ConditionApplied, Do: (*scope).removeSpare},
 	{Condition: mcpv1alpha1.ConditionRouted, Observes: true, Do: (*scope).observeRoutes},
@@ -135,12 +137,14 @@ type asker interface {
 	Forget(agent types.NamespacedName)
 }
 
-// memory is what is remembered of an agent: the last table and those before it, when the last was written, and when a gateway was last seen
-// to serve one of them.
+// memory is what is remembered of an agent: the last table and those before it, when the last was written, when a gateway was last seen
+// to serve one of them, which lists gateways could not read, and what the table of one that is refused holds.
 type memory struct {
 	revision       string
 	before         []replaced // the oldest first
 	written, heard time.Time
+	unread         map[string]time.Time // since when, by what is told of it; never changed
+	table          *table.Table         // the last one, of an agent that is refused: it can be made of nothing else
 }
 
 // replaced is a table that another one took the place of.
@@ -194,7 +198,7 @@ func New(opts Options) *Reconciler {
 
 // prepare makes what needs the APIReader, which may be the manager's.
 func (r *Reconciler) prepare() {
-	r.applier = apply.New(r.Client, r.APIReader, apply.FieldManager)
+	r.applier = apply.New(r.Client, r.APIReader, apply.FieldManager).Report(r.Recorder)
 	r.contents = newContents(r.Client, r.APIReader)
 }
 

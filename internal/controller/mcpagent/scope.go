@@ -29,14 +29,27 @@ type scope struct {
 	// paused says that acting phases are left out.
 	paused bool
 
+	// misread says that the annotation that pauses could not be read; empty if it could.
+	misread string
+
 	// route is the table and what comes with it, refused why the specification has none: then that is the table that was written, less what
 	// is withdrawn. Set by gather.
 	route   route.Output
 	refused error
 
+	// tampered says that somebody else changed the table of an agent that is refused, or took it away. Set by gather.
+	tampered bool
+
 	// configHash is that over what the agent's own workload reads, missing what of it is not there. Set by gather.
 	configHash string
 	missing    error
+
+	// unverified is which certificates of issuers are not there, unseen which of them the operator does not see. Set by gather.
+	unverified error
+	unseen     string
+
+	// validated says that this generation was judged and is usable; set by validate.
+	validated bool
 
 	// serviceIP is the address of the gateway's Service; empty while it is not known. Set by gather.
 	serviceIP string
@@ -79,10 +92,8 @@ type workload struct {
 }
 
 func newScope(r *Reconciler, agent *mcpv1alpha1.MCPAgent, facts cluster.Facts) *scope {
-	s := &scope{
-		Reconciler: r, stale: agent, agent: agent.DeepCopy(), facts: facts,
-		paused: agent.Annotations[mcpv1alpha1.AnnotationPaused] == "true",
-	}
+	s := &scope{Reconciler: r, stale: agent, agent: agent.DeepCopy(), facts: facts}
+	s.paused, s.misread = reconcile.IsPaused(agent, mcpv1alpha1.AnnotationPaused)
 	if s.paused {
 		applied := s.stored(mcpv1alpha1.ConditionApplied)
 		s.applied = applied.Status == metav1.ConditionTrue && applied.ObservedGeneration == agent.Generation

@@ -30,12 +30,17 @@ func (s *scope) summarize(result *reconcile.Result) {
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool { return !slices.Contains(conditionTypes, c.Type) })
 	s.set(s.progressing())
 	s.set(s.ready(result))
-	if s.paused {
+	switch {
+	case s.paused:
 		s.set(metav1.Condition{
 			Type: mcpv1alpha1.ConditionPaused, Status: metav1.ConditionTrue, Reason: mcpv1alpha1.ReasonPaused,
 			Message: "The annotation " + mcpv1alpha1.AnnotationPaused + " is set: nothing is changed, what runs is observed",
 		})
-	} else {
+	case s.misread != "":
+		s.set(metav1.Condition{
+			Type: mcpv1alpha1.ConditionPaused, Status: metav1.ConditionFalse, Reason: mcpv1alpha1.ReasonInvalid, Message: s.misread,
+		})
+	default:
 		apimeta.RemoveStatusCondition(&status.Conditions, mcpv1alpha1.ConditionPaused)
 	}
 	status.Endpoint = s.endpoint()
@@ -95,6 +100,11 @@ func (s *scope) progressing() metav1.Condition {
 			c.Status, c.Reason, c.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonProgressDeadlineExceeded, "The rollout is stuck: "+why
 			return c
 		}
+		if d := w.deployment; d != nil && d.Spec.Paused {
+			c.Status, c.Reason = metav1.ConditionUnknown, mcpv1alpha1.ReasonPaused
+			c.Message = "No pods are replaced, the Deployment is paused: kubectl rollout resume deployment/" + d.Name
+			return c
+		}
 		if !w.rolledOut() {
 			settled = false
 			if w.finding.Reason != "" {
@@ -108,9 +118,10 @@ func (s *scope) progressing() metav1.Condition {
 	return c
 }
 
-// isRefused says whether the specification, or one of the children that it asks for, is.
+// isRefused says whether the specification, or one of the children that it asks for, is. Certificates of issuers that are missing hold up none.
 func (s *scope) isRefused() bool {
-	return s.current(mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse || s.current(mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse
+	isHeldUp := s.current(mcpv1alpha1.ConditionAccepted).Status == metav1.ConditionFalse && (!s.validated || s.missing != nil)
+	return isHeldUp || s.current(mcpv1alpha1.ConditionApplied).Status == metav1.ConditionFalse
 }
 
 // stuck says whether a rollout makes no progress, and why.

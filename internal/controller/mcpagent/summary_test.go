@@ -2,6 +2,7 @@ package mcpagent
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -191,6 +192,11 @@ func TestProgressingTellsOfBothWorkloads(t *testing.T) {
 			gateway: workload{deployment: makeGateway(rolling)}, runtime: workload{deployment: makeGateway(stuck)},
 			want: condition("Progressing", "False", "ProgressDeadlineExceeded", "The rollout is stuck: too slow"),
 		},
+		"somebody paused the gateway's Deployment": {
+			gateway: workload{deployment: makeGateway(rolling, func(d *appsv1.Deployment) { d.Spec.Paused = true })},
+			want: condition("Progressing", "Unknown", "Paused",
+				"No pods are replaced, the Deployment is paused: kubectl rollout resume deployment/helper-gateway"),
+		},
 		"the own workload is not there yet": {
 			gateway: workload{deployment: makeGateway()}, hasRuntime: true,
 			want: condition("Progressing", "True", "RollingOut", "Pods are being added or replaced"),
@@ -254,6 +260,12 @@ func TestForeignConditionsGoAndPausedComesAndGoes(t *testing.T) {
 	if reconcile.ConditionOf(s.agent.Status.Conditions, "Sunny").Reason != "" || s.current("Paused").Status != metav1.ConditionTrue {
 		t.Errorf("conditions %+v", s.agent.Status.Conditions)
 	}
+	agent.Annotations, agent.Status = map[string]string{mcpv1alpha1.AnnotationPaused: "yes"}, s.agent.Status
+	s = newScope(New(Options{}), agent, known)
+	s.summarize(&reconcile.Result{})
+	if c := s.current("Paused"); s.paused || c.Status != metav1.ConditionFalse || c.Reason != "Invalid" || !strings.Contains(c.Message, `is "yes"`) {
+		t.Errorf("paused: %t; what could not be read is told as %+v", s.paused, c)
+	}
 	agent.Annotations, agent.Status = nil, s.agent.Status
 	s = newScope(New(Options{}), agent, known)
 	if s.summarize(&reconcile.Result{}); s.current("Paused").Reason != "" {
@@ -268,6 +280,7 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 	}
 	unrouted := condition("Routed", "False", "ToolsUnavailable", "server/web is Missing")
 	crashed := condition("Ready", "False", "DeploymentUnavailable", "Container crashing")
+	misread := condition("Paused", "False", "Invalid", `it is "yes"`)
 	tests := map[string]struct {
 		before, after *mcpv1alpha1.MCPAgent
 		want          []event
@@ -295,6 +308,11 @@ func TestEventsTellOfChangesOnly(t *testing.T) {
 			before: of(accepted, isReady, unrouted), after: of(accepted, isReady, routed),
 			want: []event{{"Normal", "Routed", "ToolsRouting", "All that is granted is served"}},
 		},
+		"a pause is not understood": {
+			before: of(accepted, isReady), after: of(accepted, isReady, misread),
+			want: []event{{"Warning", "Invalid", "PauseNotUnderstood", `it is "yes"`}},
+		},
+		"it still is not": {before: of(accepted, isReady, misread), after: of(accepted, isReady, misread)},
 		"the gateway crashes": {
 			before: of(accepted, isReady), after: of(accepted, crashed, condition("Available", "False", "CrashLooping", "Container crashing")),
 			want: []event{{"Warning", "DeploymentUnavailable", "CrashLooping", "Container crashing"}},

@@ -45,6 +45,7 @@ const (
 	indexServers    = "mcpagent.servers"
 	indexTools      = "mcpagent.tools"
 	indexConfigMaps = "mcpagent.configMaps"
+	indexSecrets    = "mcpagent.secrets"
 	indexSchemas    = "mcpagent.schemas"
 )
 
@@ -85,6 +86,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 		WatchesMetadata(&corev1.ConfigMap{}, gateway, changed).
 		WatchesMetadata(&corev1.ConfigMap{}, handler.EnqueueRequestsFromMapFunc(r.byConfigMap), changed).
 		WatchesMetadata(&corev1.Secret{}, r.byName(desired.SessionSecretName("")), changed).
+		WatchesMetadata(&corev1.Secret{}, handler.EnqueueRequestsFromMapFunc(r.byIndex(indexSecrets)), changed).
 		WatchesMetadata(&corev1.Namespace{}, handler.Funcs{}).
 		WatchesRawSource(source.TypedChannel(r.woken, handler.TypedFuncs[types.NamespacedName, crreconcile.Request]{GenericFunc: enqueue})).
 		WithOptions(controller.Options{
@@ -102,14 +104,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 func addIndexes(indexer client.FieldIndexer) error {
 	for index, extract := range map[string]func(*mcpv1alpha1.MCPAgent) []string{
-		indexServers: grantedServers, indexTools: grantedTools,
-		indexConfigMaps: func(agent *mcpv1alpha1.MCPAgent) []string {
-			var names []string
-			for _, ref := range runtimeReferences(agent) {
-				names = append(names, ref.Name)
-			}
-			return names
-		},
+		indexServers: grantedServers, indexTools: grantedTools, indexConfigMaps: configMapsOf, indexSecrets: issuerSecrets,
 	} {
 		err := indexer.IndexField(context.Background(), &mcpv1alpha1.MCPAgent{}, index, func(obj client.Object) []string {
 			agent, ok := obj.(*mcpv1alpha1.MCPAgent)
@@ -244,7 +239,7 @@ func (r *Reconciler) using(ctx context.Context, namespace, index, name string) [
 	return requests
 }
 
-// byConfigMap wakes the agents whose workload reads the changed ConfigMap, or that use a tool whose schema it holds.
+// byConfigMap wakes the agents whose workload or gateway reads the changed ConfigMap, or that use a tool whose schema it holds.
 func (r *Reconciler) byConfigMap(ctx context.Context, obj client.Object) []crreconcile.Request {
 	requests := r.using(ctx, obj.GetNamespace(), indexConfigMaps, obj.GetName())
 	tools := &mcpv1alpha1.MCPToolList{}

@@ -1,6 +1,7 @@
 package mcpagent
 
 import (
+	"context"
 	"encoding/json"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/cluster"
@@ -150,5 +152,88 @@ func TestATableWhoseRevisionDidNotReachTheStatusIsKnownAgain(t *testing.T) {
 		if got, err := s.written(t.Context()); err != nil || (got != nil) != want {
 			t.Errorf("table %v, want one: %t; error %v", got, want, err)
 		}
+	}
+}
+
+// TestTheTableOfARefusedAgentIsPutBack: it cannot be made of the specification, so what it was is remembered.
+func TestTheTableOfARefusedAgentIsPutBack(t *testing.T) {
+	t.Parallel()
+	refuse := func(agent *mcpv1alpha1.MCPAgent) {
+		agent.Spec.Auth = mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthTokens, Audiences: []string{known.Issuer}}
+	}
+	for name, edit := range map[string]func(t *testing.T, c client.Client, stored *corev1.ConfigMap){
+		"changed": func(t *testing.T, c client.Client, stored *corev1.ConfigMap) {
+			t.Helper()
+			stored.Data = map[string]string{desired.TableKey: `{"auth":{"type":"None"}}`}
+			if err := c.Update(t.Context(), stored); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"taken away": func(t *testing.T, c client.Client, stored *corev1.ConfigMap) {
+			t.Helper()
+			if err := c.Delete(t.Context(), stored); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := makeReconciler(t, makeServer())
+			agent := makeAgent()
+			pass(t, r, agent, known)
+			refuse(agent)
+			stored := &corev1.ConfigMap{}
+			if err := r.Client.Get(t.Context(), client.ObjectKey{Namespace: "team", Name: "helper-gateway"}, stored); err != nil {
+				t.Fatal(err)
+			}
+			s := makeScope(t, r, agent)
+			reconcile.Run(t.Context(), s, s.agent, phases, reconcile.Options{})
+			agent.Status = s.agent.Status
+			content := string(s.route.JSON)
+			stored.Data = map[string]string{desired.TableKey: content} // what is applied to an object that exists is not kept here
+			if err := r.Client.Update(t.Context(), stored); err != nil {
+				t.Fatal(err)
+			}
+			if s = makeScope(t, r, agent); s.tampered {
+				t.Error("what nobody touched counts as changed")
+			}
+			edit(t, r.Client, stored)
+			s = makeScope(t, r, agent)
+			if !s.tampered || s.route.Table == nil || string(s.route.JSON) != content {
+				t.Fatalf("somebody else's change: seen %t, and the table to write is %s", s.tampered, s.route.JSON)
+			}
+			writes := 0
+			r.Client = interceptor.NewClient(r.Client.(client.WithWatch), interceptor.Funcs{ //nolint:forcetypeassert // the fake client is one
+				Create: func(ctx context.Context, c client.WithWatch, obj client.Object, opts ...client.CreateOption) error {
+					writes++
+					return c.Create(ctx, obj, opts...)
+				},
+				Patch: func(context.Context, client.WithWatch, client.Object, client.Patch, ...client.PatchOption) error {
+					writes++
+					return nil
+				},
+			})
+			r.prepare()
+			if s.withdraw(t.Context()); writes != 1 {
+				t.Errorf("%d writes, want one", writes)
+			}
+		})
+	}
+}
+
+func TestNoTableIsRememberedOfAnAgentThatIsMended(t *testing.T) {
+	t.Parallel()
+	r, _ := makeReconciler(t, makeServer())
+	agent := makeAgent()
+	pass(t, r, agent, known)
+	mended := agent.Spec.Auth
+	agent.Spec.Auth = mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthTokens, Audiences: []string{known.Issuer}}
+	s := makeScope(t, r, agent)
+	if r.recall(s.key()).table == nil {
+		t.Error("none is remembered of an agent that is refused")
+	}
+	agent.Spec.Auth = mended
+	if makeScope(t, r, agent); r.recall(s.key()).table != nil {
+		t.Error("one is remembered of an agent that is mended")
 	}
 }

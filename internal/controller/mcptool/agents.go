@@ -8,9 +8,11 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
 // agents lists the MCPAgents that are granted the tool, by name.
@@ -37,35 +39,63 @@ func (s *scope) effective(agent mcpv1alpha1.MCPAgent) []mcpv1alpha1.EffectiveToo
 	return own
 }
 
+// isJudged says whether an agent tells what became of all that it is granted now, so that it was told of no tools by what it says nothing of.
+func isJudged(agent *mcpv1alpha1.MCPAgent) bool {
+	routed := reconcile.ConditionOf(agent.Status.Conditions, mcpv1alpha1.ConditionRouted)
+	return routed.ObservedGeneration == agent.Generation &&
+		(routed.Status == metav1.ConditionTrue || routed.Status == metav1.ConditionFalse && routed.Reason == mcpv1alpha1.ReasonToolsUnavailable)
+}
+
+// isToolless says whether an agent's gateways were told of no tools by this one.
+func (s *scope) isToolless(agent mcpv1alpha1.MCPAgent) bool {
+	source := "tool/" + s.tool.Name
+	return s.tool.Spec.Type == mcpv1alpha1.ToolMCP && isJudged(&agent) &&
+		!slices.ContainsFunc(agent.Status.EffectiveTools, func(e mcpv1alpha1.EffectiveTool) bool { return e.Source == source })
+}
+
+// isCut says whether an agent may be granted more tools than its status has room for: that drops what is held back before what is served,
+// and that before what is wrong, and keeps one entry of everything that is granted.
+func isCut(agent mcpv1alpha1.MCPAgent) bool {
+	served, entries, list := 0, map[string]int{}, agent.Status.EffectiveTools
+	for _, effective := range list {
+		entries[effective.Source]++
+		if effective.Verdict == mcpv1alpha1.VerdictServed {
+			served++
+		}
+	}
+	hasRoom := len(list) < maxTools || slices.ContainsFunc(list, func(e mcpv1alpha1.EffectiveTool) bool {
+		return e.Verdict == mcpv1alpha1.VerdictDenied && entries[e.Source] > 1
+	})
+	count := agent.Status.ToolCount
+	return count != nil && int(*count) > served || !hasRoom && served < len(list)
+}
+
 // noteRemoteTools takes the tools of a remote MCP server from what gateways were told by it: those that it offers and that the policy of
-// this MCPTool lets through. While no gateway tells, what was known stays.
+// this MCPTool lets through. While no gateway tells, what was known stays; so it does, if all were known, while no agent lists them all.
 func (s *scope) noteRemoteTools(agents []mcpv1alpha1.MCPAgent) {
 	if s.tool.Spec.Type != mcpv1alpha1.ToolMCP {
 		return
 	}
-	isKnown := len(agents) == 0
-	digests := map[string]string{}
-	for _, agent := range agents {
-		for _, effective := range s.effective(agent) {
-			if n := len(effective.Name); n == 0 || n > maxToolName {
-				continue
-			}
-			isTool, tells := offers(effective.Verdict)
-			isKnown = isKnown || tells
-			if !isTool {
-				continue
-			}
-			if before, there := digests[effective.Name]; there && before != "" && effective.Digest != "" && before != effective.Digest {
-				effective.Digest = unsettled
-			}
-			digests[effective.Name] = cmp.Or(effective.Digest, digests[effective.Name])
-		}
-	}
-	if !isKnown {
-		return
-	}
 	if len(agents) == 0 {
 		s.setTools(nil)
+		return
+	}
+	isKnown, isWhole, cut := false, false, ""
+	digests := map[string]string{}
+	for _, agent := range agents {
+		tells := s.noteTools(agent, digests) || s.isToolless(agent)
+		isKnown = isKnown || tells
+		switch {
+		case tells && isCut(agent):
+			cut = cmp.Or(cut, agent.Name)
+		case tells:
+			isWhole = true
+		}
+	}
+	if !isWhole {
+		s.cutBy = cut
+	}
+	if !isKnown || !isWhole && s.tool.Status.ToolCount != nil {
 		return
 	}
 	tools := []mcpv1alpha1.ToolStatus{}
@@ -77,6 +107,28 @@ func (s *scope) noteRemoteTools(agents []mcpv1alpha1.MCPAgent) {
 		tools = append(tools, tool)
 	}
 	s.setTools(tools)
+	if !isWhole {
+		s.tool.Status.ToolCount = nil
+	}
+}
+
+// noteTools notes the tools that an agent tells of, and their digests. It says whether the agent tells what the server offers.
+func (s *scope) noteTools(agent mcpv1alpha1.MCPAgent, digests map[string]string) (isKnown bool) {
+	for _, effective := range s.effective(agent) {
+		if n := len(effective.Name); n == 0 || n > maxToolName {
+			continue
+		}
+		isTool, tells := offers(effective.Verdict)
+		isKnown = isKnown || tells
+		if !isTool {
+			continue
+		}
+		if before, there := digests[effective.Name]; there && before != "" && effective.Digest != "" && before != effective.Digest {
+			effective.Digest = unsettled
+		}
+		digests[effective.Name] = cmp.Or(effective.Digest, digests[effective.Name])
+	}
+	return isKnown
 }
 
 // unsettled stands for the digest of a tool of which gateways have different ones.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -36,7 +37,7 @@ const (
 	// shownDigest is how much of the digest is in the name of a ConfigMap.
 	shownDigest = 10
 
-	// retention is how long definitions stay that are not needed any more: gateways may not have heard yet.
+	// retention is how long definitions stay that neither a tool nor an agent names any more: gateways may not have heard yet.
 	retention = 10 * time.Minute
 
 	// removalRetry is when a removal that failed is tried again while there is nothing to tell it by.
@@ -109,7 +110,7 @@ func noteOf(result openapi.Result) string {
 	if n > maxNotes {
 		shown += fmt.Sprintf("; and %d more", n-maxNotes)
 	}
-	return "; not all of its OpenAPI document can be expressed: " + shown
+	return "; of its OpenAPI document: " + shown
 }
 
 // nameFor is the name of the ConfigMap that holds the definitions for a tool.
@@ -227,6 +228,19 @@ func (s *scope) removeUnneeded(ctx context.Context) (next time.Duration, failed 
 	if err != nil {
 		return 0, err
 	}
+	if len(unneeded) == 0 {
+		s.memory.retire(s.key(), nil)
+		return 0, nil
+	}
+	named, err := s.named(ctx)
+	if err != nil {
+		return 0, err
+	}
+	held := len(unneeded)
+	unneeded = slices.DeleteFunc(unneeded, func(meta metav1.PartialObjectMetadata) bool { return named[meta.Name] })
+	if held > len(unneeded) {
+		next = retention // nothing tells when an agent has another table
+	}
 	uids := make([]types.UID, len(unneeded))
 	for i, meta := range unneeded {
 		uids[i] = meta.UID
@@ -246,6 +260,31 @@ func (s *scope) removeUnneeded(ctx context.Context) (next time.Duration, failed 
 		}
 	}
 	return next, failed
+}
+
+// named are the ConfigMaps that gateways of the namespace may read. Their Roles name what their tables do, and are written after these: so
+// what an agent serves that is paused or refused, or whose table cannot be written, is among them. Of one tool a Role names one ConfigMap.
+func (s *scope) named(ctx context.Context) (map[string]bool, error) {
+	roles := &rbacv1.RoleList{}
+	err := s.List(ctx, roles, client.InNamespace(s.tool.Namespace), client.MatchingLabels{
+		desired.LabelManagedBy: desired.ManagedBy, desired.LabelComponent: desired.ComponentGateway,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list the Roles of gateways in namespace %q: %w", s.tool.Namespace, err)
+	}
+	names := map[string]bool{}
+	for i := range roles.Items {
+		role := &roles.Items[i]
+		if owner := metav1.GetControllerOf(role); owner == nil || owner.Kind != "MCPAgent" || !role.DeletionTimestamp.IsZero() {
+			continue
+		}
+		for _, rule := range role.Rules {
+			for _, name := range rule.ResourceNames {
+				names[name] = true
+			}
+		}
+	}
+	return names, nil
 }
 
 // unneeded lists the ConfigMaps of the tool that hold other definitions than those in use.

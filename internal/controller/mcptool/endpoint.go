@@ -78,21 +78,30 @@ func (s *scope) trust(ctx context.Context) (reach.Trust, error) {
 		_, err := s.metadata(ctx, reference{"Secret", bundle.SecretRef.Name, "caBundle.secretRef"})
 		return reach.Trust{Identity: "secret", Blind: true}, err
 	}
-	given, err := s.authorities(ctx, false)
-	if err != nil {
-		return reach.Trust{}, err
-	}
-	return reach.Trust{Roots: given.roots, Identity: given.identity}, nil
+	return s.trustIn(ctx, false)
 }
 
 // documentTrust returns how to verify the certificate of where the document is, which need not be where the endpoint is: the system's
-// authorities are good there as well.
+// authorities are good there as well, and the only ones if the bundle is in a Secret.
 func (s *scope) documentTrust(ctx context.Context) (reach.Trust, error) {
-	given, err := s.authorities(ctx, true)
+	trust, err := s.trustIn(ctx, true)
+	if bundle := s.tool.Spec.CABundle; bundle != nil && bundle.ConfigMapRef == nil {
+		trust.Bundle = reach.UnreadBundle
+	}
+	return trust, err
+}
+
+// trustIn returns how to verify by the bundle, if it is in a ConfigMap, and else by the system's authorities.
+func (s *scope) trustIn(ctx context.Context, beside bool) (reach.Trust, error) {
+	given, err := s.authorities(ctx, beside)
 	if err != nil {
 		return reach.Trust{}, err
 	}
-	return reach.Trust{Roots: given.roots, Identity: given.identity}, nil
+	trust := reach.Trust{Roots: given.roots, Identity: given.identity}
+	if given.roots != nil {
+		trust.Bundle = reach.ReadBundle
+	}
+	return trust, nil
 }
 
 // authorities reads the bundle, if it is in a ConfigMap; beside adds the system's to it.

@@ -48,6 +48,10 @@ func changes(before, after *mcpv1alpha1.MCPTool) []news {
 		note := "The tools of MCPTool " + name + " changed: they are in ConfigMap " + now.Name
 		list = append(list, news{corev1.EventTypeNormal, "DefinitionsChanged", "DocumentCompiled", note})
 	}
+	was, is = of(mcpv1alpha1.ConditionPaused)
+	if is.Status == metav1.ConditionFalse && (was.Status != is.Status || was.Message != is.Message) {
+		list = append(list, news{corev1.EventTypeWarning, is.Reason, "PauseNotUnderstood", is.Message})
+	}
 	was, is = of(mcpv1alpha1.ConditionReady)
 	if is.Status == metav1.ConditionTrue && was.Status != metav1.ConditionTrue {
 		list = append(list, news{corev1.EventTypeNormal, is.Reason, "ToolReady", "MCPTool " + name + " is ready"})

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -175,10 +176,13 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 	}
 	problem, heldBack, isAccepted := "", "", s.current(mcpv1alpha1.ConditionAccepted).Status != metav1.ConditionFalse
 	for _, agent := range agents {
+		if s.isToolless(agent) {
+			s.toolless = cmp.Or(s.toolless, fmt.Sprintf("the gateway of MCPAgent '%s' was told of no tools: the server offers none", agent.Name))
+		}
 		for _, effective := range s.effective(agent) {
 			switch effective.Verdict {
 			case mcpv1alpha1.VerdictServed:
-				return reconcile.Done(mcpv1alpha1.ReasonVerified, "A gateway serves it")
+				return reconcile.Done(mcpv1alpha1.ReasonVerified, s.served())
 			case mcpv1alpha1.VerdictUnavailable, mcpv1alpha1.VerdictInvalid, mcpv1alpha1.VerdictMissing:
 				problem = cmp.Or(problem, fmt.Sprintf("The gateway of MCPAgent '%s' cannot serve it: %s", agent.Name, effective.Reason))
 			case mcpv1alpha1.VerdictConflict:
@@ -196,9 +200,26 @@ func (s *scope) verify(ctx context.Context) reconcile.Outcome {
 	problem = cmp.Or(problem, heldBack)
 	// Before it is accepted, what agents tell is an echo of that.
 	if problem == "" || !isAccepted {
-		return reconcile.Wait(mcpv1alpha1.ReasonPending, cmp.Or(s.heldUp, "No gateway has told yet"), 0)
+		return reconcile.Wait(mcpv1alpha1.ReasonPending, cmp.Or(s.heldUp, sentence(s.toolless), "No gateway has told yet"), 0)
 	}
 	return reconcile.Unsettled(mcpv1alpha1.ReasonCheckFailed, problem, 0)
+}
+
+// served is the message of Verified of a tool that a gateway serves.
+func (s *scope) served() string {
+	const served = "A gateway serves it"
+	if s.cutBy == "" {
+		return served
+	}
+	return served + fmt.Sprintf("; status.tools may not have all of its tools, since MCPAgent '%s' is granted more than its own status lists", s.cutBy)
+}
+
+// sentence begins a text with a capital letter.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+	return strings.ToUpper(text[:1]) + text[1:]
 }
 
 // conflictOf says that no gateway of an agent serves a tool, since another one there has its name.

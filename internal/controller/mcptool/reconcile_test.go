@@ -86,6 +86,18 @@ func TestAPausedToolIsObservedAlone(t *testing.T) {
 	}
 }
 
+func TestAPauseThatIsNotUnderstoodIsToldAndPausesNothing(t *testing.T) {
+	t.Parallel()
+	w := makeWorld(t, makeTool(openAPI(document), func(tool *mcpv1alpha1.MCPTool) {
+		tool.Annotations = map[string]string{mcpv1alpha1.AnnotationPaused: "yes"}
+		tool.Spec.Endpoint = "https://api.example.com"
+	}))
+	w.pass()
+	if got := conditions(w.tool()); got["Ready"] != "True/Available" || got["Paused"] != "False/Invalid" {
+		t.Errorf("conditions: %v", got)
+	}
+}
+
 func TestWhatIsGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	going := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -187,12 +199,16 @@ func TestOnlyWhatAnAgentTellsOrIsGrantedWakesItsTools(t *testing.T) {
 		change func(*mcpv1alpha1.MCPAgent)
 		want   bool
 	}{
-		"nothing":      {func(*mcpv1alpha1.MCPAgent) {}, false},
-		"a label":      {func(a *mcpv1alpha1.MCPAgent) { a.Labels = map[string]string{"a": "b"} }, false},
-		"its replicas": {func(a *mcpv1alpha1.MCPAgent) { a.Status.ReadyReplicas = 2 }, false},
-		"a verdict":    {func(a *mcpv1alpha1.MCPAgent) { a.Status.EffectiveTools[0].Verdict = "Unavailable" }, true},
-		"a grant":      {func(a *mcpv1alpha1.MCPAgent) { a.Spec.Tools = nil }, true},
-		"it goes":      {func(a *mcpv1alpha1.MCPAgent) { a.DeletionTimestamp = new(metav1.Now()) }, true},
+		"nothing":                 {func(*mcpv1alpha1.MCPAgent) {}, false},
+		"a label":                 {func(a *mcpv1alpha1.MCPAgent) { a.Labels = map[string]string{"a": "b"} }, false},
+		"its replicas":            {func(a *mcpv1alpha1.MCPAgent) { a.Status.ReadyReplicas = 2 }, false},
+		"a verdict":               {func(a *mcpv1alpha1.MCPAgent) { a.Status.EffectiveTools[0].Verdict = "Unavailable" }, true},
+		"a grant":                 {func(a *mcpv1alpha1.MCPAgent) { a.Spec.Tools = nil }, true},
+		"what it has no room for": {func(a *mcpv1alpha1.MCPAgent) { a.Status.ToolCount = new(int32(600)) }, true},
+		"that it has judged": {func(a *mcpv1alpha1.MCPAgent) {
+			a.Status.Conditions = []metav1.Condition{{Type: "Routed", Status: metav1.ConditionTrue}}
+		}, true},
+		"it goes": {func(a *mcpv1alpha1.MCPAgent) { a.DeletionTimestamp = new(metav1.Now()) }, true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

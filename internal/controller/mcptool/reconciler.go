@@ -108,7 +108,7 @@ func New(opts Options) *Reconciler {
 		opts.Workers = 4
 	}
 	r := &Reconciler{
-		Client: opts.Client, opts: opts, applier: apply.New(opts.Client, opts.APIReader, apply.FieldManager), memory: newMemory(),
+		Client: opts.Client, opts: opts, applier: apply.New(opts.Client, opts.APIReader, apply.FieldManager).Report(opts.Recorder), memory: newMemory(),
 		woken: make(chan wakeup, 1024),
 	}
 	r.checker = reach.NewChecker(reach.CheckerOptions{

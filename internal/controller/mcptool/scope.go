@@ -18,6 +18,9 @@ type scope struct {
 	// paused says that acting phases are left out.
 	paused bool
 
+	// misread says that the annotation that pauses could not be read; empty if it could.
+	misread string
+
 	// lone is the tool of the types http and postgres; set by validate.
 	lone mcpv1alpha1.ToolStatus
 
@@ -29,10 +32,16 @@ type scope struct {
 
 	// heldUp is which refused MCPAgent does not serve the tool until it is mended, and why; empty if none is known. Set by verify.
 	heldUp string
+
+	// toolless is that a gateway was told of no tools, cutBy the MCPAgent whose status may have no room for all of them while none lists them
+	// all; empty if there is none. Set by verify.
+	toolless, cutBy string
 }
 
 func newScope(r *Reconciler, tool *mcpv1alpha1.MCPTool) *scope {
-	return &scope{Reconciler: r, before: tool, tool: tool.DeepCopy(), paused: tool.Annotations[mcpv1alpha1.AnnotationPaused] == "true"}
+	s := &scope{Reconciler: r, before: tool, tool: tool.DeepCopy()}
+	s.paused, s.misread = reconcile.IsPaused(tool, mcpv1alpha1.AnnotationPaused)
+	return s
 }
 
 func (s *scope) key() types.NamespacedName {

@@ -34,12 +34,17 @@ func (s *scope) summarize() {
 		s.setTools(s.definitions.tools)
 	}
 	s.set(s.ready())
-	if s.paused {
+	switch {
+	case s.paused:
 		s.set(metav1.Condition{
 			Type: mcpv1alpha1.ConditionPaused, Status: metav1.ConditionTrue, Reason: mcpv1alpha1.ReasonPaused,
 			Message: "The annotation " + mcpv1alpha1.AnnotationPaused + " is set: nothing is changed, and all is observed",
 		})
-	} else {
+	case s.misread != "":
+		s.set(metav1.Condition{
+			Type: mcpv1alpha1.ConditionPaused, Status: metav1.ConditionFalse, Reason: mcpv1alpha1.ReasonInvalid, Message: s.misread,
+		})
+	default:
 		apimeta.RemoveStatusCondition(&status.Conditions, mcpv1alpha1.ConditionPaused)
 	}
 	status.Phase = phaseOf(reconcile.ConditionOf(status.Conditions, mcpv1alpha1.ConditionReady), s.current(mcpv1alpha1.ConditionVerified))
@@ -78,7 +83,7 @@ func (s *scope) ready() metav1.Condition {
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable, "The tool is served"
 	default:
 		c.Status, c.Reason = metav1.ConditionTrue, mcpv1alpha1.ReasonAvailable
-		c.Message = "The tool can be granted to agents; " + cmp.Or(s.heldUp, "no gateway has served it yet")
+		c.Message = "The tool can be granted to agents; " + cmp.Or(s.heldUp, s.toolless, "no gateway has served it yet")
 	}
 	return c
 }

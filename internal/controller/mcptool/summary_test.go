@@ -146,6 +146,11 @@ func TestEventsTellChangesOnly(t *testing.T) {
 			before: with("Accepted=True/Valid", "Ready=True/Available"), after: with("Accepted=True/Valid", "Ready=False/EndpointUnreachable"),
 			want: []string{"Warning EndpointUnreachable ToolUnavailable: told"},
 		},
+		"a pause is not understood": {
+			before: with("Accepted=True/Valid"), after: with("Accepted=True/Valid", "Paused=False/Invalid"),
+			want: []string{"Warning Invalid PauseNotUnderstood: told"},
+		},
+		"it still is not": {before: with("Paused=False/Invalid"), after: with("Paused=False/Invalid")},
 		"its tools changed": {
 			before: defined("a"), after: defined("b"),
 			want: []string{"Normal DefinitionsChanged DocumentCompiled: The tools of MCPTool team/weather changed: they are in ConfigMap weather-b"},

@@ -158,7 +158,7 @@ func TestAcceptedSaysWhatTheAuthorHasToMend(t *testing.T) {
 		},
 		"a document of which not all can be expressed": {
 			changes: changes{openAPI(strings.Replace(document, `"/pets": {`, `"/pets": {"trace": {}, `, 1))},
-			want: "True/Valid: Configuration is valid; not all of its OpenAPI document can be expressed: " +
+			want: "True/Valid: Configuration is valid; of its OpenAPI document: " +
 				"TRACE /pets: no tool can be made of the method TRACE",
 		},
 		"a document in a ConfigMap that is not there": {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
@@ -182,7 +183,8 @@ func agentTellsSomething() predicate.Predicate {
 			was, okWas := e.ObjectOld.(*mcpv1alpha1.MCPAgent)
 			is, okIs := e.ObjectNew.(*mcpv1alpha1.MCPAgent)
 			return okWas && okIs && (!slices.Equal(was.Spec.Tools, is.Spec.Tools) || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
-				!slices.Equal(was.Status.EffectiveTools, is.Status.EffectiveTools))
+				!slices.Equal(was.Status.EffectiveTools, is.Status.EffectiveTools) || isJudged(was) != isJudged(is) ||
+				!equality.Semantic.DeepEqual(was.Status.ToolCount, is.Status.ToolCount))
 		},
 	}
 }

@@ -27,16 +27,17 @@ func triedOften(before, after *sigv1alpha1.MCPServer) bool {
 	return before.Status.HandshakeRetryCount < manyAttempts && after.Status.HandshakeRetryCount >= manyAttempts
 }
 
-// Events tells of a server that has failed for long.
+// Events tells of a server that has failed for long, or is kept waiting.
 func (Dialect) Events(before, after client.Object) []engine.Event {
+	list := delays(as(before), as(after))
 	if !triedOften(as(before), as(after)) {
-		return nil
+		return list
 	}
-	return []engine.Event{{
+	return append(list, engine.Event{
 		Type: corev1.EventTypeWarning, Reason: mcpv1alpha1.ReasonMCPEndpointUnavailable, Action: "MCPHandshakeRetriesExhausted",
 		Note: fmt.Sprintf("MCP handshake failed after %d attempts in a row; it is tried again at least every two minutes",
 			as(after).Status.HandshakeRetryCount),
-	}}
+	})
 }
 
 // audit writes one line of the audit log.

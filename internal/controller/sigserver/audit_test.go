@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/apply"
 	"github.com/mcp-operator/mcp-operator/internal/engine"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 )
 
@@ -170,6 +172,59 @@ func TestARefusalForWantOfCredentialsIsAnAnswerAndOthersAreNot(t *testing.T) {
 		if errors.Is(again, mcp.ErrStale) != isAnswer {
 			t.Errorf("%s of a server that did not ask before: %v", reason, again)
 		}
+	}
+}
+
+func TestWhatAServerToldBeforeItRefusedIsKept(t *testing.T) {
+	t.Parallel()
+	for reason, isAnswer := range map[mcp.Reason]bool{mcp.Unauthorized: true, mcp.Forbidden: true, mcp.ToolsListFailed: false} {
+		told := &mcp.Result{ProtocolVersion: "2025-11-25", Server: mcp.ServerInfo{Name: "a"}, Stateful: true}
+		result, err := Dialect{}.Handshaker(answers{told, &mcp.Error{Reason: reason}}).Probe(t.Context(), mcp.Target{})
+		if (err == nil) != isAnswer {
+			t.Errorf("%s: %v", reason, err)
+		}
+		want := &mcp.Result{ProtocolVersion: "2025-11-25", Server: mcp.ServerInfo{Name: "a"}, Stateful: true, AuthRequired: isAnswer}
+		if diff := cmp.Diff(want, result); diff != "" {
+			t.Errorf("%s: result (-want +got)\n%s", reason, diff)
+		}
+	}
+}
+
+// Each of these is Ready to the client of the operator that this API comes from, and is asked no full question again while nothing changes.
+func TestServersThatTheClientOfThatAPITakesAreTaken(t *testing.T) {
+	t.Parallel()
+	by := func(method string, answer http.Handler) http.Handler {
+		return mcptest.Legacy(mcptest.Script{method: func(w http.ResponseWriter, call mcptest.Call) { answer.ServeHTTP(w, call.Request) }})
+	}
+	moved := http.NewServeMux()
+	moved.Handle("/mcp/", mcptest.Legacy(nil)) // and /mcp leads there, by 307
+	for name, tt := range map[string]struct {
+		server http.Handler
+		asks   bool // for credentials
+	}{
+		"at a path with a slash":                 {moved, false},
+		"201 to a notification":                  {by("notifications/initialized", mcptest.Status(http.StatusCreated)), false},
+		"credentials for its tools, by Bearer":   {by("tools/list", mcptest.Unauthorized("Bearer")), true},
+		"credentials for its tools, by no more":  {by("tools/list", mcptest.Unauthorized()), true},
+		"its tools are forbidden":                {by("tools/list", mcptest.Status(http.StatusForbidden)), true},
+		"credentials for what it does not know":  {by("server/discover", mcptest.Unauthorized("Bearer")), false},
+		"credentials for that, and says no more": {by("server/discover", mcptest.Unauthorized()), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := mcptest.Serve(t, tt.server)
+			client, target := Dialect{}.Handshaker(&mcp.Client{}), mcp.Target{URL: server.URL, Transport: server.Transport()}
+			result, err := client.Probe(t.Context(), target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if result.Server.Name != "script" || !result.Capabilities.Tools || result.AuthRequired != tt.asks {
+				t.Errorf("result: %+v", result)
+			}
+			if err := client.Check(t.Context(), target, result); err != nil {
+				t.Errorf("asked whether that holds: %v", err)
+			}
+		})
 	}
 }
 

@@ -55,10 +55,18 @@ func statusOf(server *sigv1alpha1.MCPServer) mcpv1alpha1.MCPServerStatus {
 		status.Endpoint = told.Address.URL
 	}
 	accepted, ready := reconcile.ConditionOf(told.Conditions, mcpv1alpha1.ConditionAccepted), reconcile.ConditionOf(told.Conditions, mcpv1alpha1.ConditionReady)
+	known, waitsFor := withoutDelay(ready.Message)
+	ready.Message = known
 	for _, c := range []metav1.Condition{accepted, ready} {
 		if c.Reason != "" {
 			status.Conditions = append(status.Conditions, c)
 		}
+	}
+	if _, said, found := strings.Cut(accepted.Message, misreadPause); found {
+		status.Conditions = append(status.Conditions, metav1.Condition{
+			Type: mcpv1alpha1.ConditionPaused, Status: metav1.ConditionFalse, Reason: mcpv1alpha1.ReasonInvalid,
+			Message: strings.TrimPrefix(misreadPause, "; ") + said, ObservedGeneration: accepted.ObservedGeneration,
+		})
 	}
 	if ready.Reason == "" {
 		return status
@@ -69,6 +77,9 @@ func statusOf(server *sigv1alpha1.MCPServer) mcpv1alpha1.MCPServerStatus {
 	}
 	if accepted.Status == metav1.ConditionFalse { // what was refused was not applied: the children are of an older generation
 		applied.ObservedGeneration = max(0, accepted.ObservedGeneration-1)
+	}
+	if waitsFor != "" {
+		applied.Status, applied.Reason, applied.Message = metav1.ConditionUnknown, mcpv1alpha1.ReasonApplyFailed, waitsFor
 	}
 	if strings.HasPrefix(ready.Message, engine.FailedToReconcile) {
 		applied.Status, applied.Reason, applied.Message = metav1.ConditionFalse, mcpv1alpha1.ReasonApplyFailed, ready.Message

@@ -77,7 +77,7 @@ func (Dialect) Authorities(string) string { return "TLS CA bundle Secret" }
 // Validate judges what CEL cannot.
 func (Dialect) Validate(obj client.Object) (first, second error) {
 	server := as(obj)
-	return firstOf(server, nameProblem, storageProblem, healthProblem, metadataProblem), firstOf(server, networkProblem, tlsProblem)
+	return firstOf(server, nameProblem, storageProblem, healthProblem, metadataProblem), firstOf(server, environmentProblem, networkProblem, tlsProblem)
 }
 
 // Children returns what is to be applied.
@@ -105,11 +105,12 @@ func (Dialect) CapabilityChange(before, after *mcpv1alpha1.MCPServerStatus) stri
 // patience is how long a request of a handshake may take: servers that are slower than our own kind allows have always been ready here.
 const patience = 10 * time.Second
 
-// Handshaker takes a refusal for want of credentials for an answer, with a Bearer challenge or without: so that API's users know it.
+// Handshaker takes a refusal for want of credentials for an answer, with a Bearer challenge or without: so that API's users know it. It
+// takes what else the client of the operator that this API comes from does of a server that answers.
 func (Dialect) Handshaker(c probe.Client) probe.Client {
 	if ours, ok := c.(*mcp.Client); ok {
 		patient := *ours
-		patient.Limits.Request = patience
+		patient.Limits.Request, patient.Lenient = patience, true
 		c = &patient
 	}
 	return lenient{c}
@@ -117,11 +118,15 @@ func (Dialect) Handshaker(c probe.Client) probe.Client {
 
 type lenient struct{ probe.Client }
 
-// Probe returns a Result that asks for credentials where they are refused.
+// Probe returns a Result that asks for credentials where they are wanted, with what was told before.
 func (l lenient) Probe(ctx context.Context, target mcp.Target) (*mcp.Result, error) {
 	result, err := l.Client.Probe(ctx, target)
 	if refused(err) {
-		return &mcp.Result{AuthRequired: true}, nil
+		if result == nil {
+			result = &mcp.Result{}
+		}
+		result.AuthRequired = true
+		return result, nil
 	}
 	return result, err
 }

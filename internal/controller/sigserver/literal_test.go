@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,7 @@ import (
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/engine"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
 
@@ -176,6 +178,48 @@ func TestEachFailedHandshakeIsCountedAndTriedAgain(t *testing.T) {
 	if ready := reconcile.ConditionOf(server.Status.Conditions, "Ready"); ready.Status != metav1.ConditionTrue || server.Status.HandshakeRetryCount != 0 {
 		t.Errorf("once it answers: %+v, %d failures", ready, server.Status.HandshakeRetryCount)
 	}
+}
+
+func TestAReplacedDialerIsAskedAgainWhenTheCertificatesToTrustChange(t *testing.T) {
+	t.Parallel()
+	server := makeServer(func(s *sigv1alpha1.MCPServer) {
+		s.Spec.Transport = &sigv1alpha1.Transport{TLS: &sigv1alpha1.TLS{Enabled: true, CABundleSecret: &sigv1alpha1.SecretReference{Name: "ca"}}}
+	})
+	ca := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ca", Namespace: "team"}}
+	trust := func(name string) { ca.Data = map[string][]byte{"ca.crt": []byte(mcptest.NewAuthority(t, name).PEM)} }
+	trust("a")
+	w := makeWorld(t, engine.Settings{}, server, ca)
+	pass := func(what string, dialled int, status metav1.ConditionStatus) {
+		t.Helper()
+		server, _, err := w.pass()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := reconcile.ConditionOf(server.Status.Conditions, "Ready"); len(w.dialled) != dialled || got.Status != status {
+			t.Errorf("%s: dialled %d times, want %d; Ready: %+v", what, len(w.dialled), dialled, got)
+		}
+	}
+	rotate := func(name string) {
+		t.Helper()
+		if err := w.Get(t.Context(), client.ObjectKeyFromObject(ca), ca); err != nil {
+			t.Fatal(err)
+		}
+		trust(name)
+		if err := w.Update(t.Context(), ca); err != nil {
+			t.Fatal(err)
+		}
+	}
+	pass("at first", 0, metav1.ConditionUnknown)
+	w.rolledOut()
+	pass("once it is rolled out", 1, metav1.ConditionTrue)
+	pass("nothing changed", 1, metav1.ConditionTrue)
+	rotate("b")
+	w.dialErr = errors.New("x509: certificate signed by unknown authority")
+	pass("it is signed by somebody else", 2, metav1.ConditionFalse)
+	rotate("c")
+	w.dialErr = nil
+	pass("it is signed by the new one", 3, metav1.ConditionTrue)
+	pass("nothing changed again", 3, metav1.ConditionTrue)
 }
 
 func TestEventsComeAfterTheStatusAndOnce(t *testing.T) {

@@ -25,6 +25,9 @@ const (
 	waitingForPods     = "Waiting for instances to become healthy"
 	noHealthyInstances = "No healthy instances (pod details unavailable)"
 
+	// misreadPause begins what follows the message of Accepted when the annotation that pauses could not be read.
+	misreadPause = "; The annotation " + mcpv1alpha1.AnnotationPaused
+
 	// offerUnknown ends the message of a server that answered, and of which no more is known.
 	offerUnknown = "; it asks callers for credentials, so what it offers is not known"
 )
@@ -33,17 +36,25 @@ const (
 func (Dialect) Write(obj client.Object, pass engine.Pass) {
 	server := as(obj)
 	status, stored := &server.Status, reconcile.ConditionOf(server.Status.Conditions, mcpv1alpha1.ConditionReady)
+	stored.Message, _ = withoutDelay(stored.Message)
 	ready := readyOf(pass, stored)
+	ready.ObservedGeneration = cmp.Or(ready.ObservedGeneration, server.Generation)
+	ready = delayed(ready, pass)
 	accepted := reconcile.ConditionOf(pass.Server.Status.Conditions, mcpv1alpha1.ConditionAccepted)
 	if accepted.Status == metav1.ConditionUnknown { // it could not be judged, which passes by itself: what was said stands
 		accepted = reconcile.ConditionOf(status.Conditions, mcpv1alpha1.ConditionAccepted)
 	}
+	// There is no condition of its own to tell it in.
+	misread := reconcile.ConditionOf(pass.Server.Status.Conditions, mcpv1alpha1.ConditionPaused)
+	if said, _, _ := strings.Cut(accepted.Message, misreadPause); misread.Status == metav1.ConditionFalse && accepted.Status == metav1.ConditionTrue {
+		accepted.Message = said + "; " + misread.Message
+	}
 	status.Conditions = slices.DeleteFunc(status.Conditions, func(c metav1.Condition) bool {
 		return c.Type != mcpv1alpha1.ConditionAccepted && c.Type != mcpv1alpha1.ConditionReady
 	})
+	accepted.ObservedGeneration = cmp.Or(accepted.ObservedGeneration, server.Generation)
 	for _, c := range []metav1.Condition{accepted, ready} {
 		if c.Reason != "" {
-			c.ObservedGeneration = cmp.Or(c.ObservedGeneration, server.Generation)
 			c.Message = reconcile.Truncate(c.Message)
 			apimeta.SetStatusCondition(&status.Conditions, c)
 		}
@@ -139,7 +150,7 @@ func whyUnavailable(pass engine.Pass) string {
 			return noHealthyInstances + ": " + why
 		}
 		return noHealthyInstances
-	case d.Status.ReadyReplicas == 0 && slices.Contains(diagnosedByThem, pass.DiagnosisReason) && !strings.Contains(diagnosis, "readiness probe fails"):
+	case d.Status.ReadyReplicas == 0 && isDiagnosedByThem(pass.DiagnosisReason, diagnosis):
 		return diagnosis
 	case diagnosis != "":
 		return waitingForPods + ": " + diagnosis
@@ -150,7 +161,15 @@ func whyUnavailable(pass engine.Pass) string {
 // diagnosedByThem are the diagnoses that users of this API find as the whole message. Others follow what they find there.
 var diagnosedByThem = []string{
 	mcpv1alpha1.ReasonImagePullFailed, mcpv1alpha1.ReasonCrashLooping, mcpv1alpha1.ReasonConfigError, mcpv1alpha1.ReasonNonNumericUser,
-	mcpv1alpha1.ReasonOOMKilled, mcpv1alpha1.ReasonNotReady,
+	mcpv1alpha1.ReasonOOMKilled,
+}
+
+// isDiagnosedByThem says whether that API has such a diagnosis. That a container is not ready it tells only once it was started again.
+func isDiagnosedByThem(reason, diagnosis string) bool {
+	if reason == mcpv1alpha1.ReasonNotReady {
+		return strings.Contains(diagnosis, " health checks: restarts: ")
+	}
+	return slices.Contains(diagnosedByThem, reason)
 }
 
 // inTheirWords names fields as this API does. What is said in its words already stays as it is.

@@ -108,6 +108,20 @@ func TestReadyFollowsTheTableOfTheCompatibilityAPI(t *testing.T) {
 			diagnosis: "Container OOMKilled: exit code 137, restarts: 2; raise spec.resources.limits.memory (pod: p)",
 			want:      "False DeploymentUnavailable: Container OOMKilled: exit code 137, restarts: 2 (pod: p)",
 		},
+		"a container is not ready after restarts": {
+			deployment: makeDeployment(noneReady(progressing)), reason: "NotReady", diagnosis: "Container not passing health checks: restarts: 2 (pod: p)",
+			want: "False DeploymentUnavailable: Container not passing health checks: restarts: 2 (pod: p)",
+		},
+		"a container is not ready, which that API never told": {
+			deployment: makeDeployment(noneReady(progressing)), reason: "NotReady",
+			diagnosis: "Container not passing health checks: it runs and its startup probe has not succeeded (pod: p)",
+			want: "False DeploymentUnavailable: Waiting for instances to become healthy: " +
+				"Container not passing health checks: it runs and its startup probe has not succeeded (pod: p)",
+		},
+		"a readiness gate, which that API never told": {
+			deployment: makeDeployment(noneReady(progressing)), reason: "NotReady", diagnosis: "Pod is not ready, though its containers are: gate (pod: p)",
+			want: "False DeploymentUnavailable: Waiting for instances to become healthy: Pod is not ready, though its containers are: gate (pod: p)",
+		},
 		"an image cannot be pulled, and a rollout ends": {
 			deployment: makeDeployment(noneReady(stuck)), reason: "ImagePullFailed", diagnosis: `Image pull failed for "x": no (pod: p)`,
 			want: `False DeploymentUnavailable: Image pull failed for "x": no (pod: p)`,
@@ -190,15 +204,6 @@ func TestAServerThatAsksForCredentialsHasEmptyInformation(t *testing.T) {
 	}
 }
 
-func TestAProblemThatPassesByItselfChangesNoCondition(t *testing.T) {
-	t.Parallel()
-	stored := sigv1alpha1.MCPServerStatus{Conditions: []metav1.Condition{valid, ready}}
-	got := written(stored, makePass(makeDeployment(), unjudged, applied, available, verified, ready))
-	if diff := cmp.Diff([]metav1.Condition{valid, ready}, got.Conditions); diff != "" {
-		t.Errorf("conditions (-stored +written)\n%s", diff)
-	}
-}
-
 func TestTheStatusHasTheTwoConditionsAndNoOther(t *testing.T) {
 	t.Parallel()
 	foreign := found("Foreign", metav1.ConditionTrue, "X", "y")
@@ -210,6 +215,34 @@ func TestTheStatusHasTheTwoConditionsAndNoOther(t *testing.T) {
 	}
 	if strings.Join(types, " ") != "Accepted Ready" {
 		t.Errorf("conditions: %v", types)
+	}
+}
+
+func TestAPauseThatIsNotUnderstoodIsToldBesideWhatIsAccepted(t *testing.T) {
+	t.Parallel()
+	const says = `The annotation mcp.operator/paused is "yes", and pauses nothing`
+	misread := found("Paused", metav1.ConditionFalse, "Invalid", says)
+	for name, tt := range map[string]struct {
+		accepted, paused metav1.Condition
+		want             string // the message of Accepted
+		told             bool   // that it is not understood
+	}{
+		"it is not understood":      {valid, misread, "Configuration is valid; " + says, true},
+		"nothing is paused":         {valid, metav1.Condition{Type: "Paused"}, "Configuration is valid", false},
+		"what is wrong goes before": {invalid, misread, invalid.Message, false},
+	} {
+		first := written(sigv1alpha1.MCPServerStatus{}, makePass(makeDeployment(), tt.accepted, tt.paused, applied, available, verified, ready))
+		again := written(first, makePass(makeDeployment(), unjudged, tt.paused, applied, available, verified, ready))
+		for _, status := range []sigv1alpha1.MCPServerStatus{first, again} {
+			if got := reconcile.ConditionOf(status.Conditions, "Accepted").Message; got != tt.want {
+				t.Errorf("%s: Accepted says %q, want %q", name, got, tt.want)
+			}
+			server := Dialect{}.Read(makeServer(func(s *sigv1alpha1.MCPServer) { s.Status = status }))
+			got := reconcile.ConditionOf(server.Status.Conditions, "Paused")
+			if (got.Message == says) != tt.told || (got.Status == metav1.ConditionFalse) != tt.told {
+				t.Errorf("%s: it is read as %+v", name, got)
+			}
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	sigv1alpha1 "github.com/mcp-operator/mcp-operator/api/sig/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/desired"
 )
 
 // Each of these says what is wrong in a part of a specification, for its author; empty if nothing is.
@@ -91,6 +92,11 @@ func metadataProblem(server *sigv1alpha1.MCPServer) string {
 		}
 	}
 	return ""
+}
+
+// environmentProblem refuses variables that cannot reach the pod as they would by any other way than ours.
+func environmentProblem(server *sigv1alpha1.MCPServer) string {
+	return desired.SIGEnvironmentProblem(server.Spec.Config.Env)
 }
 
 func networkProblem(server *sigv1alpha1.MCPServer) string {

@@ -18,7 +18,8 @@ func TestAdviceNamesFieldsOfThisAPIAlone(t *testing.T) {
 	composed := strings.NewReplacer("%s.runAsUser", "spec.podSecurity.runAsUser", "%s.limits.memory", "spec.resources.limits.memory")
 	seen := 0
 	for _, file := range []string{
-		"../../diagnose/diagnose.go", "../../mcp/failure.go", "../../mcp/handshake.go", "../../mcp/lists.go", "../../mcp/status.go",
+		"../../diagnose/diagnose.go", "../../diagnose/container.go", "../../diagnose/pods.go",
+		"../../mcp/failure.go", "../../mcp/handshake.go", "../../mcp/lists.go", "../../mcp/status.go",
 	} {
 		source, err := os.ReadFile(file)
 		if err != nil {

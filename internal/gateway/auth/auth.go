@@ -37,8 +37,8 @@ var anonymous = Principal{Subject: "anonymous", Name: "anonymous"}
 
 // Options are what a table's Auth does not say.
 type Options struct {
-	// PublicURL is table.Endpoint.PublicURL: an audience, and the resource of RFC 9728. Empty derives the resource, but never
-	// an audience, from the request.
+	// PublicURL is table.Endpoint.PublicURL: an audience, and the resource of RFC 9728. Without it the resource is the first audience
+	// that is a URL with Path, or else the first that is a URL.
 	PublicURL string
 	// Path is table.Endpoint.Path.
 	Path string
@@ -59,8 +59,9 @@ type Verifier struct {
 	isOpen  bool
 	issuers map[string]*issuer
 	seen    *seenTokens
-	// public is PublicURL parsed, or nil.
-	public *url.URL
+	// resource is what the endpoint is known by, or nil, and resourceName the same as it was written: clients compare it, and tokens bear it.
+	resource     *url.URL
+	resourceName string
 	// authorizationServers and scopes are told to clients.
 	authorizationServers, scopes []string
 }
@@ -84,15 +85,12 @@ func New(ctx context.Context, a table.Auth, o Options, previous *Verifier) (*Ver
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	v := &Verifier{options: o, issuers: map[string]*issuer{}, seen: newSeenTokens()}
-	if o.PublicURL != "" {
-		var err error
-		if v.public, err = parsePublicURL(o.PublicURL); err != nil {
-			return nil, err
-		}
+	v.isOpen = a.Type == table.AuthNone
+	if err := v.name(audiencesOf(a)); err != nil {
+		return nil, err
 	}
 	switch a.Type {
 	case table.AuthNone:
-		v.isOpen = true
 		return v, nil
 	case table.AuthTokens:
 	default:
@@ -120,6 +118,15 @@ func New(ctx context.Context, a table.Auth, o Options, previous *Verifier) (*Ver
 		}
 	}
 	return v, nil
+}
+
+// audiencesOf are the audiences that a table names, those for all issuers first.
+func audiencesOf(a table.Auth) []string {
+	all := slices.Clone(a.Audiences)
+	for _, o := range a.OIDC {
+		all = append(all, o.Audiences...)
+	}
+	return all
 }
 
 func (v *Verifier) addServiceAccounts(s *table.ServiceAccounts, audiences []string) error {

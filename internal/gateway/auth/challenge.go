@@ -102,13 +102,13 @@ func unavailable() *Error {
 // with two tokens, 503 while the token cannot be judged. Where another token would help there is a challenge (RFC 6750,
 // section 3) that names where the metadata is (RFC 9728, section 5.1). An error that is not Verify's is answered like a bad
 // token.
-func (v *Verifier) Challenge(w http.ResponseWriter, r *http.Request, err error) {
+func (v *Verifier) Challenge(w http.ResponseWriter, err error) {
 	var refusal *Error
 	if !errors.As(err, &refusal) {
 		refusal = fail(ReasonMalformed, "the token cannot be verified")
 	}
 	h := w.Header()
-	if challenge := v.challenge(r, refusal); challenge != "" {
+	if challenge := v.challenge(refusal); challenge != "" {
 		h.Set("WWW-Authenticate", challenge)
 	}
 	if refusal.status == http.StatusServiceUnavailable {
@@ -130,7 +130,7 @@ func writeJSON(w http.ResponseWriter, status int, body any) {
 
 // challenge is the value of WWW-Authenticate, empty where none is due. Nothing in it needs escaping: texts are ours, and URLs
 // and scopes were checked.
-func (v *Verifier) challenge(r *http.Request, refusal *Error) string {
+func (v *Verifier) challenge(refusal *Error) string {
 	var isNamed bool
 	switch refusal.code {
 	case invalidRequest, invalidToken, lacksScope:
@@ -145,7 +145,7 @@ func (v *Verifier) challenge(r *http.Request, refusal *Error) string {
 			attributes = append(attributes, name+`="`+value+`"`)
 		}
 	}
-	add("resource_metadata", v.metadataURL(r))
+	add("resource_metadata", v.metadataURL())
 	if isNamed {
 		add("error", refusal.code)
 		add("error_description", refusal.text)

@@ -1,11 +1,11 @@
 package auth
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,7 +58,7 @@ func TestARefusalSaysWhereToGetAToken(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := newVerifier(t, oidcAuth(table.OIDC{Issuer: "https://127.0.0.1:1", Claims: c.claims}), nil)
 			w := httptest.NewRecorder()
-			v.Challenge(w, request(""), c.err)
+			v.Challenge(w, c.err)
 			var body map[string]string
 			if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 				t.Fatal(err)
@@ -79,78 +79,82 @@ func TestARefusalSaysWhereToGetAToken(t *testing.T) {
 func TestMetadataIsWhereAClientLooksForIt(t *testing.T) {
 	issuers := []table.OIDC{{Issuer: "https://127.0.0.1:1", Claims: map[string]string{"scope": "call"}}, {Issuer: "https://127.0.0.1:2"}}
 	for name, c := range map[string]struct {
-		public, path, host string
-		overTLS            bool
-		// resource is what the metadata says, url where a challenge says it is.
+		public    string
+		audiences []string
+		// resource is what the metadata says, url where a challenge says it is; empty where there is none.
 		resource, url string
 	}{
 		"public URL": {
-			public: endpoint, path: "/mcp", host: "10.0.0.1:8080",
+			public: endpoint, audiences: []string{"https://other.example/mcp"},
 			resource: endpoint,
 			url:      "https://tools.example.com" + wellKnown + "/mcp",
 		},
 		"public URL, longer": {
-			public: "https://x.example/agents/a/mcp", path: "/mcp", host: "y",
+			public:   "https://x.example/agents/a/mcp",
 			resource: "https://x.example/agents/a/mcp",
 			url:      "https://x.example" + wellKnown + "/agents/a/mcp",
 		},
 		"public URL, slash": {
-			public: "https://x.example/", path: "/mcp", host: "y",
+			public:   "https://x.example/",
 			resource: "https://x.example/",
 			url:      "https://x.example" + wellKnown,
 		},
 		"public URL, quotes": {
-			public: `https://x.example/a"b`, path: "/mcp", host: "y",
+			public:   `https://x.example/a"b`,
 			resource: `https://x.example/a"b`,
 			url:      "https://x.example" + wellKnown + "/a%22b",
 		},
-		"host name": {
-			path: "/mcp", host: "tools.svc:8080",
-			resource: "http://tools.svc:8080/mcp",
-			url:      "http://tools.svc:8080" + wellKnown + "/mcp",
+		"public URL, escapes": {
+			public:   "https://x.example/te%20am/%2Dm",
+			resource: "https://x.example/te%20am/%2Dm",
+			url:      "https://x.example" + wellKnown + "/te%20am/%2Dm",
 		},
-		"host name over TLS": {
-			path: "/mcp", host: "Tools.SVC", overTLS: true,
-			resource: "https://tools.svc/mcp",
-			url:      "https://tools.svc" + wellKnown + "/mcp",
+		"an audience that is a URL": {
+			audiences: []string{"http://tools.team.svc.cluster.local:8080/mcp", "http://second.example/mcp"},
+			resource:  "http://tools.team.svc.cluster.local:8080/mcp",
+			url:       "http://tools.team.svc.cluster.local:8080" + wellKnown + "/mcp",
 		},
-		"IPv6 address": {
-			path: "/mcp", host: "[::1]:80",
-			resource: "http://[::1]:80/mcp",
-			url:      "http://[::1]:80" + wellKnown + "/mcp",
+		"an audience that is none before it": {
+			audiences: []string{"tools", "urn:x:y", "https://u:p@x.example/mcp", "http://[::1]:80/mcp"},
+			resource:  "http://[::1]:80/mcp",
+			url:       "http://[::1]:80" + wellKnown + "/mcp",
 		},
-		"host with a path":     {path: "/mcp", host: "evil.example/x"},
-		"host with a query":    {path: "/mcp", host: "evil.example?x"},
-		"host with a user":     {path: "/mcp", host: "tools@evil.example"},
-		"host with a quote":    {path: "/mcp", host: `evil", x="`},
-		"host with a space":    {path: "/mcp", host: "evil example"},
-		"host with two ports":  {path: "/mcp", host: "evil:1:2"},
-		"host with no port":    {path: "/mcp", host: "evil:"},
-		"host with a big port": {path: "/mcp", host: "evil:65536"},
-		"host with port zero":  {path: "/mcp", host: "evil:0"},
-		"host with a 0 more":   {path: "/mcp", host: "evil:080"},
-		"host with a zone":     {path: "/mcp", host: "[fe80::1%25x]"},
-		"IPv6 without end":     {path: "/mcp", host: "[::1"},
-		"no host":              {path: "/mcp", host: ""},
+		"an audience of another path before it": {
+			audiences: []string{"https://api.example.com", "https://x.example/mcp"},
+			resource:  "https://x.example/mcp",
+			url:       "https://x.example" + wellKnown + "/mcp",
+		},
+		"an audience of another path": {
+			audiences: []string{"https://api.example.com/", "https://api.example.com/v2"},
+			resource:  "https://api.example.com/",
+			url:       "https://api.example.com" + wellKnown,
+		},
+		"no audience that is a URL": {audiences: []string{"tools", `https://evil", x="/mcp`, "https://a b/mcp", "https://x.example/mcp?a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a := oidcAuth(issuers...)
-			a.Audiences = []string{"x"}
-			v, err := New(t.Context(), a, Options{PublicURL: c.public, Path: c.path}, nil)
+			a.Audiences = append([]string{"x"}, c.audiences...)
+			v, err := New(t.Context(), a, Options{PublicURL: c.public, Path: "/mcp"}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			r := httptest.NewRequest(http.MethodGet, wellKnown+"/mcp", http.NoBody)
-			if r.Host = c.host; c.overTLS {
-				r.TLS = &tls.ConnectionState{}
-			}
-			if got := v.metadataURL(r); got != c.url {
+			if got := v.metadataURL(); got != c.url {
 				t.Errorf("the challenge points to %q, want %q", got, c.url)
 			}
+			challenged := httptest.NewRecorder()
+			if v.Challenge(challenged, missing()); c.url == "" && challenged.Header().Get("WWW-Authenticate") != `Bearer scope="call"` {
+				t.Errorf("the challenge is %s", challenged.Header().Get("WWW-Authenticate"))
+			}
+			_, path, hasMetadata := strings.Cut(c.url, wellKnown)
+			if !hasMetadata {
+				path = "/mcp"
+			}
+			r := httptest.NewRequest(http.MethodGet, wellKnown+path, http.NoBody)
+			r.Host = "evil.example"
 			w := httptest.NewRecorder()
 			v.MetadataHandler().ServeHTTP(w, r)
 			if c.resource == "" {
-				if w.Code != http.StatusBadRequest {
+				if w.Code != http.StatusNotFound {
 					t.Errorf("answered with %d", w.Code)
 				}
 				return

@@ -21,21 +21,21 @@ type metadata struct {
 }
 
 // MetadataHandler serves the protected resource's metadata (RFC 9728) to anybody, browsers included, under the path for
-// Options.Path, the path for that of PublicURL, and the root form. All else is 404, and so is everything where everybody may
-// call. A Host header that is none is 400, if the resource's name depends on it.
+// Options.Path, the path for that of the resource, and the root form. All else is 404, and so is everything where everybody may
+// call, or where no address is known that a token could be asked for.
 func (v *Verifier) MetadataHandler() http.Handler { return http.HandlerFunc(v.serveMetadata) }
 
-// IsMetadata says whether MetadataHandler serves a path.
-func (v *Verifier) IsMetadata(path string) bool {
-	rest, isWellKnown := strings.CutPrefix(path, wellKnown)
-	if v.isOpen || !isWellKnown {
+// IsMetadata says whether MetadataHandler serves a path, as it was sent: with its percent escapes.
+func (v *Verifier) IsMetadata(escaped string) bool {
+	rest, isWellKnown := strings.CutPrefix(escaped, wellKnown)
+	if v.resource == nil || !isWellKnown {
 		return false
 	}
-	return rest == "" || rest == v.options.Path || v.public != nil && rest == strings.TrimSuffix(v.public.Path, "/")
+	return rest == "" || rest == v.options.Path || rest == pathOf(v.resource)
 }
 
 func (v *Verifier) serveMetadata(w http.ResponseWriter, r *http.Request) {
-	if !v.IsMetadata(r.URL.Path) {
+	if !v.IsMetadata(r.URL.EscapedPath()) {
 		http.NotFound(w, r)
 		return
 	}
@@ -54,46 +54,48 @@ func (v *Verifier) serveMetadata(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "only GET, HEAD and OPTIONS are served here", http.StatusMethodNotAllowed)
 		return
 	}
-	resource := v.resource(r)
-	if resource == nil {
-		http.Error(w, "the Host header is not valid", http.StatusBadRequest)
-		return
-	}
-	m := metadata{
-		Resource: resource.String(), AuthorizationServers: v.authorizationServers,
+	writeJSON(w, http.StatusOK, metadata{
+		Resource: v.resourceName, AuthorizationServers: v.authorizationServers,
 		ScopesSupported: v.scopes, BearerMethodsSupported: []string{"header"},
-	}
-	if v.public != nil {
-		// As it was written: clients compare it, and tokens bear it.
-		m.Resource = v.options.PublicURL
-	}
-	writeJSON(w, http.StatusOK, m)
+	})
 }
 
-// metadataURL is where a client finds the metadata: the well-known part comes between host and path. Empty if the request's
-// Host header is none.
-func (v *Verifier) metadataURL(r *http.Request) string {
-	resource := v.resource(r)
-	if resource == nil {
+// metadataURL is where a client finds the metadata: the well-known part comes between host and path. Empty if there is none.
+func (v *Verifier) metadataURL() string {
+	if v.resource == nil {
 		return ""
 	}
-	at := url.URL{Scheme: resource.Scheme, Host: resource.Host, Path: wellKnown + strings.TrimSuffix(resource.Path, "/")}
-	return at.String()
+	return v.resource.Scheme + "://" + v.resource.Host + wellKnown + pathOf(v.resource)
 }
 
-// resource is the URL the endpoint is known by, or nil if it depends on a Host header that is none.
-func (v *Verifier) resource(r *http.Request) *url.URL {
-	if v.public != nil {
-		return v.public
+// pathOf is what follows the well-known part for a resource, with its percent escapes.
+func pathOf(resource *url.URL) string { return strings.TrimSuffix(resource.EscapedPath(), "/") }
+
+// name settles what the endpoint is known by: its public URL, or an audience that is a URL, best one of the endpoint's own path. Never is it
+// what a request says: a token for that would be refused, and whoever sends the request, or has somebody send it, could name a place of
+// their own.
+func (v *Verifier) name(audiences []string) error {
+	if address := v.options.PublicURL; address != "" {
+		public, err := parsePublicURL(address)
+		if err == nil && !v.isOpen {
+			v.resource, v.resourceName = public, address
+		}
+		return err
 	}
-	if !isHost(r.Host) {
-		return nil
+	for _, audience := range audiences {
+		u, err := parsePublicURL(audience)
+		if err != nil {
+			continue
+		}
+		isOwn := u.EscapedPath() == v.options.Path
+		if v.resource == nil || isOwn {
+			v.resource, v.resourceName = u, audience
+		}
+		if isOwn {
+			break
+		}
 	}
-	scheme := "http"
-	if r.TLS != nil {
-		scheme = "https"
-	}
-	return &url.URL{Scheme: scheme, Host: strings.ToLower(r.Host), Path: v.options.Path}
+	return nil
 }
 
 // parsePublicURL takes an absolute URL that RFC 9728 lets a resource have.
@@ -109,7 +111,7 @@ func parsePublicURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// isHost says whether a Host header is a name or an address, with or without a port, and nothing else.
+// isHost says whether the authority of a URL is a name or an address, with or without a port, and nothing else.
 func isHost(host string) bool {
 	name := host
 	if at := strings.LastIndexByte(host, ':'); at >= 0 && !strings.HasSuffix(host, "]") {

@@ -178,7 +178,7 @@ func TestForbiddenIsNotUnauthorized(t *testing.T) {
 	r := request(p.token(nil))
 	_, err := v.Verify(r)
 	w := httptest.NewRecorder()
-	v.Challenge(w, r, err)
+	v.Challenge(w, err)
 	if w.Code != http.StatusForbidden || w.Header().Get("WWW-Authenticate") != "" {
 		t.Errorf("answered with %d and %v", w.Code, w.Header())
 	}

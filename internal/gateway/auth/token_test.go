@@ -138,7 +138,7 @@ func TestABadTokenIsRefused(t *testing.T) {
 			}
 			w := httptest.NewRecorder()
 			_, err := v.Verify(request(c.token))
-			v.Challenge(w, request(c.token), err)
+			v.Challenge(w, err)
 			if w.Code != http.StatusUnauthorized || !strings.Contains(w.Header().Get("WWW-Authenticate"), `error="invalid_token"`) {
 				t.Errorf("answered with %d and %v", w.Code, w.Header())
 			}

@@ -48,7 +48,7 @@ func BenchmarkCompile(b *testing.B) {
 func BenchmarkFetch(b *testing.B) {
 	s := large(b, 1, 81)[0]
 	v := Compile([]Source{{Backend: table.Backend{Name: "b"}, Catalog: s.Catalog}}, 0)
-	list, err := v.List(nil, Tools, "", backend.Legacy)
+	list, err := v.List(nil, Tools, "", backend.Legacy, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func BenchmarkListPage(b *testing.B) {
 			b.Run(name+"/"+era, func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := v.List(nil, Tools, "", client); err != nil {
+					if _, err := v.List(nil, Tools, "", client, nil); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -91,14 +91,14 @@ func BenchmarkRoute(b *testing.B) {
 
 func BenchmarkFilterTools(b *testing.B) {
 	s := large(b, 1, 81)[0]
-	list, err := Compile([]Source{{Backend: table.Backend{Name: "b"}, Catalog: s.Catalog}}, 0).List(nil, Tools, "", backend.Legacy)
+	list, err := Compile([]Source{{Backend: table.Backend{Name: "b"}, Catalog: s.Catalog}}, 0).List(nil, Tools, "", backend.Legacy, nil)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.SetBytes(int64(len(list)))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, _, err := FilterTools(list, s.Backend); err != nil {
+		if _, _, err := FilterTools(list, s.Backend, nil); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -110,7 +110,7 @@ func TestRoutingAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(100, func() { v.Tool("b1_tool_7") }); n > 0 {
 		t.Errorf("a route takes %v allocations", n)
 	}
-	if n := testing.AllocsPerRun(100, func() { _, _ = v.List(nil, Tools, "", backend.Modern) }); n > 1 {
+	if n := testing.AllocsPerRun(100, func() { _, _ = v.List(nil, Tools, "", backend.Modern, nil) }); n > 1 {
 		t.Errorf("a page takes %v allocations", n)
 	}
 }

@@ -110,7 +110,7 @@ func listed(tb testing.TB, v *View, k Kind) []string {
 	tb.Helper()
 	names := []string{}
 	for from := ""; ; {
-		result, err := v.List(nil, k, from, backend.Legacy)
+		result, err := v.List(nil, k, from, backend.Legacy, nil)
 		if err != nil {
 			tb.Fatal(err)
 		}

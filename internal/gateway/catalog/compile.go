@@ -43,6 +43,7 @@ func Compile(sources []Source, pageSize int) *View {
 		v.settle(k, sources, named)
 		v.publish(k, sources, named, pageSize)
 	}
+	v.tellConflicts()
 	return v
 }
 
@@ -107,6 +108,8 @@ func toolPolicy(b *table.Backend, e *Entry, name string) (verdict table.ToolVerd
 		return table.ToolDenied, "readOnly: it does not say readOnlyHint true"
 	case b.Tools.DenyDestructive && !readOnly && !notDestructive:
 		return table.ToolDenied, "denyDestructive: it says neither destructiveHint false nor readOnlyHint true"
+	case name == e.Name && !mcp.ValidToolName(name):
+		return table.ToolInvalid, errName.Error()
 	case !mcp.ValidToolName(name):
 		return table.ToolInvalid, "the name with its prefix is not 1 to 128 of A-Z a-z 0-9 . _ -"
 	}
@@ -161,24 +164,6 @@ func conflictReason(sources []Source, all []named, sharers []int, own int) strin
 	return "also offered by " + strings.Join(others, ", ")
 }
 
-// Conflict is a name that is served by nobody, since several backends offer it.
-type Conflict struct {
-	Kind Kind
-	Name string
-	// Backends are their names in the table, in its order.
-	Backends []string
-}
-
-func conflict(k Kind, sources []Source, all []named, sharers []int) Conflict {
-	c := Conflict{Kind: k, Name: all[sharers[0]].name}
-	for _, i := range sharers {
-		if name := sources[all[i].source].Backend.Name; !slices.Contains(c.Backends, name) {
-			c.Backends = append(c.Backends, name)
-		}
-	}
-	return c
-}
-
 // publish puts what is served into the view, and what is not into the status.
 func (v *View) publish(k Kind, sources []Source, all []named, pageSize int) {
 	v.routes[k] = make(map[string]Route, len(all))
@@ -210,18 +195,20 @@ func (v *View) publish(k Kind, sources []Source, all []named, pageSize int) {
 	}
 	for i, s := range sources {
 		if s.Catalog != nil {
-			v.backends[i].Tools = append(v.backends[i].Tools, invalidTools(s.Catalog.Invalid[Tools])...)
+			v.backends[i].Tools = append(v.backends[i].Tools, invalidTools(&s.Backend, s.Catalog.Invalid[Tools])...)
 			v.backends[i].Tools = append(v.backends[i].Tools, missingTools(&s)...)
 		}
 	}
 }
 
-func invalidTools(invalid []Invalid) []table.ToolStatus {
+func invalidTools(b *table.Backend, invalid []Invalid) []table.ToolStatus {
 	statuses := make([]table.ToolStatus, 0, len(invalid))
 	for _, tool := range invalid {
-		statuses = append(statuses, table.ToolStatus{
-			Name: tool.Name, Original: tool.Name, Verdict: table.ToolInvalid, Reason: tool.Reason,
-		})
+		name := tool.Name
+		if name != "" {
+			name = clientName(Tools, b, name)
+		}
+		statuses = append(statuses, table.ToolStatus{Name: name, Original: tool.Name, Verdict: table.ToolInvalid, Reason: tool.Reason})
 	}
 	return statuses
 }

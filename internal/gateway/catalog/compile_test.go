@@ -31,7 +31,7 @@ func TestALoneBackendKeepsItsNamesAndBytes(t *testing.T) {
 	const odd = `{ "vendor/x":1.0, "name":"a", "inputSchema":{"type":"object"},"_meta":{"k":"\u00e4"} }`
 	s := source(t, table.Backend{Name: "b"}, map[string]string{"tools/list": `{"tools":[` + odd + `]}`})
 	v := Compile([]Source{s}, 0)
-	got, err := v.List(nil, Tools, "", backend.Legacy)
+	got, err := v.List(nil, Tools, "", backend.Legacy, nil)
 	if err != nil || string(got) != `{"tools":[`+odd+`]}` {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -45,7 +45,7 @@ func TestARenamedToolDiffersInItsNameOnly(t *testing.T) {
 	s := source(t, table.Backend{Name: "b", Prefix: "web_"}, map[string]string{
 		"tools/list": `{"tools":[{ "description":"\u0041" , "name" : "a" , "inputSchema":{"type":"object","properties":{"name":{}}} }]}`,
 	})
-	got, err := Compile([]Source{s}, 0).List(nil, Tools, "", backend.Legacy)
+	got, err := Compile([]Source{s}, 0).List(nil, Tools, "", backend.Legacy, nil)
 	want := `{"tools":[{ "description":"\u0041" , "name" : "web_a" , "inputSchema":{"type":"object","properties":{"name":{}}} }]}`
 	if err != nil || string(got) != want {
 		t.Errorf("%s, %v", got, err)

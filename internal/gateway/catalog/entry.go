@@ -51,6 +51,8 @@ const (
 	// entryDepth bounds how deep a definition is nested, which bounds its schemas too.
 	entryDepth = 64
 
+	// toolNameLength is how long a server's own name for a tool may be, in characters: what a table can rename.
+	toolNameLength  = 128
 	promptNameBytes = 256
 	uriBytes        = 8 << 10
 	templateBytes   = 1 << 10
@@ -111,8 +113,8 @@ func readName(k Kind, raw json.RawMessage) (string, error) {
 	}
 	longest := uriBytes
 	switch k {
-	case Tools:
-		if !mcp.ValidToolName(name) {
+	case Tools: // what clients would call it is judged with the policy, which may rename it
+		if name == "" || utf8.RuneCountInString(name) > toolNameLength || strings.ContainsFunc(name, hidden) {
 			return "", errName
 		}
 		return name, nil
@@ -138,15 +140,16 @@ func hidden(r rune) bool {
 		unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// shown makes what should have been a name fit for a status.
+// shown makes what should have been a name fit for a status. A name that a table can speak of stays as it is.
 func shown(raw json.RawMessage) string {
-	const longest = 128
-	return strings.Map(func(r rune) rune {
+	name := []rune(wire.Text(raw, toolNameLength*utf8.UTFMax))
+	name = name[:min(len(name), toolNameLength)]
+	for i, r := range name {
 		if hidden(r) {
-			return '\uFFFD'
+			name[i] = utf8.RuneError
 		}
-		return r
-	}, wire.Text(raw, longest))
+	}
+	return string(name)
 }
 
 func (e *Entry) readTool(raw json.RawMessage, digests *mcp.Digester) error {

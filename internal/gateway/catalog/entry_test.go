@@ -28,7 +28,6 @@ func TestAToolThatBreaksARuleIsDroppedAlone(t *testing.T) {
 		"right to left":            {`{"name":"a\u202eb","inputSchema":{"type":"object"}}`, badName},
 		"no width":                 {`{"name":"a\u200bb","inputSchema":{"type":"object"}}`, badName},
 		"tag":                      {`{"name":"a\udb40\udc41","inputSchema":{"type":"object"}}`, badName},
-		"looks like another":       {`{"name":"se\u0430rch","inputSchema":{"type":"object"}}`, badName},
 		"key twice":                {`{"name":"x","name":"y","inputSchema":{"type":"object"}}`, "JSON object with the same key twice"},
 		"key twice further in":     {schema(`"properties":{"a":{},"\u0061":{}}`), "JSON object with the same key twice"},
 		"too deep":                 {schema(`"not":` + strings.Repeat(`{"not":`, 70) + `{}` + strings.Repeat(`}`, 70)), "JSON nested too deep"},

@@ -15,18 +15,23 @@ var ErrAmbiguous = errors.New("the result of a list has a member twice, or one t
 
 // FilterTools applies a lone backend's names and policy to the result of a tools/list that was answered to the client's own
 // session: what is held back is gone, names are those of clients, everything else is as it was. It also returns what became
-// of each tool of that page. The result is valid JSON; the error is ErrAmbiguous.
-func FilterTools(result json.RawMessage, b table.Backend) (json.RawMessage, []table.ToolStatus, error) {
-	return filter(Tools, result, b)
+// of each tool of that page. isRouted, unless it is nil, has tools left out that could not be called. The result is valid JSON; the error
+// is ErrAmbiguous.
+func FilterTools(result json.RawMessage, b table.Backend, isRouted func(name, original string) bool) (json.RawMessage, []table.ToolStatus, error) {
+	return filter(Tools, result, b, isRouted)
 }
+
+// IsByAnnotations says whether it is by the annotations of its tools what of a backend is served. Then only the view tells what can be
+// called: the call itself carries no annotations.
+func IsByAnnotations(b *table.Backend) bool { return b.Tools.ReadOnly || b.Tools.DenyDestructive }
 
 // FilterPrompts is [FilterTools] for the result of prompts/list, which has names but no policy.
 func FilterPrompts(result json.RawMessage, b table.Backend) (json.RawMessage, error) {
-	result, _, err := filter(Prompts, result, b)
+	result, _, err := filter(Prompts, result, b, nil)
 	return result, err
 }
 
-func filter(k Kind, result json.RawMessage, b table.Backend) (json.RawMessage, []table.ToolStatus, error) {
+func filter(k Kind, result json.RawMessage, b table.Backend, isRouted func(name, original string) bool) (json.RawMessage, []table.ToolStatus, error) {
 	array, err := listOf(k, result)
 	if array == nil || err != nil {
 		return result, nil, err
@@ -45,7 +50,7 @@ func filter(k Kind, result json.RawMessage, b table.Backend) (json.RawMessage, [
 	out := []byte{'['}
 	for i := range all {
 		n := &all[i]
-		if n.verdict != table.ToolServed {
+		if n.verdict != table.ToolServed || isRouted != nil && !isRouted(n.name, n.entry.Name) {
 			same = false
 			continue
 		}
@@ -58,7 +63,7 @@ func filter(k Kind, result json.RawMessage, b table.Backend) (json.RawMessage, [
 	if !same {
 		result = wire.NewResult(nil, result).With(wire.SetResult(lists[k].member, append(out, ']'))).Result
 	}
-	return result, statuses(k, all, c), nil
+	return result, statuses(k, all, &b, c), nil
 }
 
 // listOf returns the one list of a result; nil if there is none that any reader could find.
@@ -70,7 +75,7 @@ func listOf(k Kind, result json.RawMessage) (json.RawMessage, error) {
 	return found[0], nil
 }
 
-func statuses(k Kind, all []named, c *Catalog) []table.ToolStatus {
+func statuses(k Kind, all []named, b *table.Backend, c *Catalog) []table.ToolStatus {
 	if k != Tools {
 		return nil
 	}
@@ -78,14 +83,14 @@ func statuses(k Kind, all []named, c *Catalog) []table.ToolStatus {
 	for i := range all {
 		out = append(out, all[i].status())
 	}
-	return append(out, invalidTools(c.Invalid[Tools])...)
+	return append(out, invalidTools(b, c.Invalid[Tools])...)
 }
 
 // OriginalTool returns what a lone backend calls the tool that a client calls name, for tools that a session has but the view
 // does not. It is false if the name is none of the backend's, or policy holds the tool back. It knows no annotations, so that
 // where policy asks for them only the view tells.
 func OriginalTool(b *table.Backend, name string) (string, bool) {
-	if b.Tools.ReadOnly || b.Tools.DenyDestructive {
+	if IsByAnnotations(b) {
 		return "", false
 	}
 	original, ok := strings.CutPrefix(name, b.Prefix)

@@ -16,7 +16,7 @@ func TestALoneBackendsListPassesUntouchedWithoutPolicy(t *testing.T) {
 		`{ "vendor":1, "tools": [ ` + tool("a", `, "x":1.0`) + ` ], "nextCursor":"theirs", "ttlMs":5 }`,
 		`{"tools":[]}`, `[]`, `{}`,
 	} {
-		got, _, err := FilterTools(json.RawMessage(result), table.Backend{Name: "b"})
+		got, _, err := FilterTools(json.RawMessage(result), table.Backend{Name: "b"}, nil)
 		if err != nil || string(got) != result {
 			t.Errorf("%s became %s, %v", result, got, err)
 		}
@@ -28,7 +28,7 @@ func TestALoneBackendsListIsFilteredAndRenamed(t *testing.T) {
 	result := json.RawMessage(`{"vendor":1,"tools":[` + tool("a", `,"x":1.0`) + `,` + tool("secret", "") + `,{"name":"bad"},` + tool("c", "") +
 		`],"nextCursor":"theirs"}`)
 	b := table.Backend{Name: "b", Prefix: "p_", Tools: table.ToolPolicy{Deny: []string{"sec*"}, Rename: map[string]string{"c": "see"}}}
-	got, statuses, err := FilterTools(result, b)
+	got, statuses, err := FilterTools(result, b, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestALoneBackendsListIsFilteredAndRenamed(t *testing.T) {
 	}
 	wantVerdicts := []string{
 		"p_a<a: Served", `p_secret<secret: Denied (deny "sec*")`, "see<c: Served",
-		`bad<bad: Invalid (inputSchema is not an object with "type": "object")`,
+		`p_bad<bad: Invalid (inputSchema is not an object with "type": "object")`,
 	}
 	if diff := cmp.Diff(wantVerdicts, verdicts(statuses)); diff != "" {
 		t.Errorf("verdicts (-want +got):\n%s", diff)
@@ -50,7 +50,7 @@ func TestALoneBackendsListIsFilteredAndRenamed(t *testing.T) {
 
 func TestAPrefixAloneChangesAList(t *testing.T) {
 	t.Parallel()
-	got, _, err := FilterTools(json.RawMessage(toolList("a")), table.Backend{Name: "b", Prefix: "p_"})
+	got, _, err := FilterTools(json.RawMessage(toolList("a")), table.Backend{Name: "b", Prefix: "p_"}, nil)
 	if want := toolList("p_a"); err != nil || string(got) != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
@@ -76,7 +76,7 @@ func TestAListThatReadersUnderstandDifferentlyIsRefused(t *testing.T) {
 		"no list first":               `{"tools":7,"tools":[` + bad + `]}`,
 		"no list":                     `{"tools":{"0":` + bad + `}}`,
 	} {
-		if got, _, err := FilterTools(json.RawMessage(result), denied); !errors.Is(err, ErrAmbiguous) {
+		if got, _, err := FilterTools(json.RawMessage(result), denied, nil); !errors.Is(err, ErrAmbiguous) {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestAListThatReadersUnderstandDifferentlyIsRefused(t *testing.T) {
 		"the name twice":     `{"name":"ok","name":"delete_all","inputSchema":{"type":"object"}}`,
 		"another case of it": `{"name":"ok","Name":"delete_all","inputSchema":{"type":"object"}}`,
 	} {
-		got, _, err := FilterTools(json.RawMessage(`{"tools":[`+entry+`]}`), denied)
+		got, _, err := FilterTools(json.RawMessage(`{"tools":[`+entry+`]}`), denied, nil)
 		if err != nil || string(got) != `{"tools":[]}` {
 			t.Errorf("%s: %s, %v", name, got, err)
 		}

@@ -83,8 +83,8 @@ func (p *pager) finish() pages {
 	return out
 }
 
-// append appends a page.
-func (p *pages) append(out []byte, k Kind, at int, client backend.Era) []byte {
+// append appends a page, without what is hidden by its name.
+func (p *pages) append(out []byte, k Kind, at int, client backend.Era, isHidden func(name string) bool) []byte {
 	const around = 256 // more than what is beside the entries and their commas
 	page := &p.all[at]
 	if need := len(out) + page.bytes + len(page.items) + around; need > cap(out) {
@@ -95,8 +95,12 @@ func (p *pages) append(out []byte, k Kind, at int, client backend.Era) []byte {
 		out = append(out, modernMembers...)
 	}
 	out = append(append(append(out, '"'), lists[k].member...), `":[`...)
-	for i, item := range page.items {
-		if i > 0 {
+	first := len(out)
+	for _, item := range page.items {
+		if isHidden != nil && isHidden(item.name) {
+			continue
+		}
+		if len(out) > first {
 			out = append(out, ',')
 		}
 		out = item.entry.appendAs(out, item.name)
@@ -116,8 +120,9 @@ var ErrCursor = errors.New("params.cursor is not one that this server gave")
 const modernMembers = `"resultType":"complete","ttlMs":0,"cacheScope":"private",`
 
 // List appends to out the result object of a list request with the cursor given, which is empty for the first page. It has no _meta. With a
-// cursor of an older view the client starts over at the first page of this one.
-func (v *View) List(out []byte, k Kind, from string, client backend.Era) ([]byte, error) {
+// cursor of an older view the client starts over at the first page of this one. Entries of backends that hidden names are left out; nil
+// hides none.
+func (v *View) List(out []byte, k Kind, from string, client backend.Era, hidden func(backend string) bool) ([]byte, error) {
 	p, page := &v.pages[k], 0
 	if from != "" {
 		c, err := parseCursor(k, from)
@@ -128,7 +133,10 @@ func (v *View) List(out []byte, k Kind, from string, client backend.Era) ([]byte
 			page = c.page
 		}
 	}
-	return p.append(out, k, page, client), nil
+	if hidden == nil {
+		return p.append(out, k, page, client, nil), nil
+	}
+	return p.append(out, k, page, client, func(name string) bool { return hidden(v.routes[k][name].Backend) }), nil
 }
 
 // cursor names a page of a list.

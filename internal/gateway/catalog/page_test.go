@@ -24,7 +24,7 @@ func numbered(n int) []string {
 // next returns the cursor that follows a page of tools.
 func next(tb testing.TB, v *View, from string) string {
 	tb.Helper()
-	result, err := v.List(nil, Tools, from, backend.Legacy)
+	result, err := v.List(nil, Tools, from, backend.Legacy, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -52,7 +52,7 @@ func TestAPageIsBoundedInBytesToo(t *testing.T) {
 	s := source(t, table.Backend{Name: "a"}, map[string]string{"tools/list": `{"tools":[` + strings.Join(tools, ",") + `]}`})
 	v := Compile([]Source{s}, 0)
 	for at := range v.pages[Tools].all {
-		if n := len(v.pages[Tools].append(nil, Tools, at, backend.Modern)); n > pageBytes+1000 {
+		if n := len(v.pages[Tools].append(nil, Tools, at, backend.Modern, nil)); n > pageBytes+1000 {
 			t.Errorf("a page of %d bytes", n)
 		}
 	}
@@ -64,12 +64,12 @@ func TestAPageIsBoundedInBytesToo(t *testing.T) {
 func TestAListIsThereThoughNobodyOffersAnything(t *testing.T) {
 	t.Parallel()
 	for _, v := range []*View{Compile(nil, 0), Compile([]Source{{Backend: table.Backend{Name: "a"}}}, 0)} {
-		got, err := v.List(nil, Templates, "", backend.Modern)
+		got, err := v.List(nil, Templates, "", backend.Modern, nil)
 		want := `{"resultType":"complete","ttlMs":0,"cacheScope":"private","resourceTemplates":[]}`
 		if err != nil || string(got) != want {
 			t.Errorf("%s, %v", got, err)
 		}
-		if got, err := v.List(nil, Tools, "", backend.Legacy); err != nil || string(got) != `{"tools":[]}` {
+		if got, err := v.List(nil, Tools, "", backend.Legacy, nil); err != nil || string(got) != `{"tools":[]}` {
 			t.Errorf("%s, %v", got, err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestACursorThatWasNeverGivenIsRefused(t *testing.T) {
 	t.Parallel()
 	v := Compile([]Source{toolSource(t, table.Backend{Name: "a"}, numbered(3)...)}, 1)
 	good := next(t, v, "")
-	if _, err := v.List(nil, Tools, good, backend.Modern); err != nil {
+	if _, err := v.List(nil, Tools, good, backend.Modern, nil); err != nil {
 		t.Fatal(err)
 	}
 	for name, cursor := range map[string]string{
@@ -91,11 +91,11 @@ func TestACursorThatWasNeverGivenIsRefused(t *testing.T) {
 		"page changed": good[:24] + "_" + good[25:],
 		"spaces":       good + "\n",
 	} {
-		if _, err := v.List(nil, Tools, cursor, backend.Legacy); !errors.Is(err, ErrCursor) {
+		if _, err := v.List(nil, Tools, cursor, backend.Legacy, nil); !errors.Is(err, ErrCursor) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if _, err := v.List(nil, Prompts, good, backend.Legacy); !errors.Is(err, ErrCursor) {
+	if _, err := v.List(nil, Prompts, good, backend.Legacy, nil); !errors.Is(err, ErrCursor) {
 		t.Errorf("a cursor of another list: %v", err)
 	}
 }
@@ -104,11 +104,11 @@ func TestACursorOfAnOlderViewStartsOver(t *testing.T) {
 	t.Parallel()
 	older := Compile([]Source{toolSource(t, table.Backend{Name: "a"}, numbered(5)...)}, 2)
 	newer := Compile([]Source{toolSource(t, table.Backend{Name: "a"}, numbered(6)...)}, 2)
-	first, err := newer.List(nil, Tools, "", backend.Legacy)
+	first, err := newer.List(nil, Tools, "", backend.Legacy, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := newer.List(nil, Tools, next(t, older, next(t, older, "")), backend.Legacy)
+	got, err := newer.List(nil, Tools, next(t, older, next(t, older, "")), backend.Legacy, nil)
 	if err != nil || string(got) != string(first) {
 		t.Errorf("%s, %v, want the first page", got, err)
 	}
@@ -119,7 +119,7 @@ func TestReplicasAgreeOnCursors(t *testing.T) {
 	t.Parallel()
 	one := Compile([]Source{toolSource(t, table.Backend{Name: "a"}, numbered(3)...)}, 2)
 	two := Compile([]Source{toolSource(t, table.Backend{Name: "a"}, numbered(3)...)}, 2)
-	got, err := two.List(nil, Tools, next(t, one, ""), backend.Legacy)
+	got, err := two.List(nil, Tools, next(t, one, ""), backend.Legacy, nil)
 	if err != nil || !strings.Contains(string(got), `"t2"`) || strings.Contains(string(got), `"t0"`) {
 		t.Errorf("%s, %v", got, err)
 	}

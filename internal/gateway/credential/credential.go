@@ -1,5 +1,5 @@
-// Package credential puts the gateway's own credential for a backend into requests. The value lives in a mounted file, is
-// read again when that changes, and is in no error, log line or formatted text.
+// Package credential puts the gateway's own credential for a backend into requests, and hides it in what comes back. The value lives in a
+// mounted file, is read again when that changes, and is in no error, log line or formatted text.
 package credential
 
 import (
@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/mounted"
 	"github.com/mcp-operator/mcp-operator/internal/table"
@@ -22,8 +23,9 @@ type Source struct {
 	header string
 	// text describes the source without the value.
 	text string
-	// value is behind a pointer so that no way of formatting a Source reaches it.
-	value *mounted.Value[string]
+	// value and hidden are behind pointers so that no way of formatting a Source reaches them.
+	value  *mounted.Value[string]
+	hidden *atomic.Pointer[Redactor]
 }
 
 // New makes a source of a table's credential; nil is a source that sends nothing. Files need not exist yet: what is wrong
@@ -81,10 +83,19 @@ func source(header, kind string, parse func(mounted.Files) (string, error), path
 	if slices.Contains(paths, "") {
 		return nil, fmt.Errorf("credential: %s: the path of a file is missing", kind)
 	}
+	hidden := new(atomic.Pointer[Redactor])
+	remembered := func(files mounted.Files) (string, error) {
+		value, err := parse(files)
+		if err == nil {
+			hidden.Store(hidden.Load().with(value))
+		}
+		return value, err
+	}
 	return &Source{
 		header: http.CanonicalHeaderKey(header),
 		text:   kind + " from " + strings.Join(paths, " and "),
-		value:  mounted.New(mounted.Paths(maxFile, paths...), parse, nil),
+		value:  mounted.New(mounted.Paths(maxFile, paths...), remembered, nil),
+		hidden: hidden,
 	}, nil
 }
 
@@ -100,6 +111,14 @@ func (s *Source) Apply(h http.Header) error {
 	}
 	h[s.header] = []string{value}
 	return nil
+}
+
+// Redactor hides what Apply has set, now and lately. Nil if that was never anything.
+func (s *Source) Redactor() *Redactor {
+	if s.hidden == nil {
+		return nil
+	}
+	return s.hidden.Load()
 }
 
 // Format writes what the source is, never its value, whatever the verb.

@@ -1,6 +1,7 @@
 package front
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -19,14 +20,22 @@ func TestHostAndOriginDecideWhoIsServed(t *testing.T) {
 		host, origin string
 		want         int // 0 is served
 	}{
-		"any host, if nothing is said":                  {host: "demo.mcp-system.svc.cluster.local:8080"},
-		"no Host at all":                                {host: "", want: http.StatusBadRequest},
-		"a path in the Host":                            {host: "a/?x=", want: http.StatusBadRequest},
-		"userinfo in the Host":                          {host: "a@evil.example", want: http.StatusBadRequest},
-		"a port that is none":                           {host: "demo:http", want: http.StatusBadRequest},
-		"a host that is listed":                         {hosts: []string{"mcp.example.com"}, host: "MCP.example.com:8443"},
-		"its name with a trailing dot":                  {hosts: []string{"mcp.example.com"}, host: "mcp.example.com."},
-		"a host that is not listed":                     {hosts: []string{"mcp.example.com"}, host: "evil.example", want: http.StatusForbidden},
+		"any host, if nothing is said": {host: "demo.mcp-system.svc.cluster.local:8080"},
+		"no Host at all":               {host: "", want: http.StatusBadRequest},
+		"a path in the Host":           {host: "a/?x=", want: http.StatusBadRequest},
+		"userinfo in the Host":         {host: "a@evil.example", want: http.StatusBadRequest},
+		"a port that is none":          {host: "demo:http", want: http.StatusBadRequest},
+		"a host that is listed":        {hosts: []string{"mcp.example.com"}, host: "MCP.example.com:8443"},
+		"its name with a trailing dot": {hosts: []string{"mcp.example.com"}, host: "mcp.example.com."},
+		"an address":                   {hosts: []string{"mcp.example.com"}, host: "10.96.3.4:8080"},
+		"an address of IPv6":           {hosts: []string{"mcp.example.com"}, host: "[fd00::7]:8080"},
+		"a host that is not listed":    {hosts: []string{"mcp.example.com"}, host: "evil.example", want: http.StatusForbidden},
+		"the host of the public URL": {
+			hosts: []string{"a.svc"}, publicURL: "https://MCP.example.com:8443/mcp", host: "mcp.example.com",
+		},
+		"a host that only begins like it": {
+			hosts: []string{"a.svc"}, publicURL: "https://mcp.example.com/mcp", host: "mcp.example.com.evil", want: http.StatusForbidden,
+		},
 		"a host under a wildcard":                       {hosts: []string{"*.example.com"}, host: "a.example.com"},
 		"the wildcard's own domain":                     {hosts: []string{"*.example.com"}, host: "example.com", want: http.StatusForbidden},
 		"a host that only ends like the wildcard":       {hosts: []string{"*.example.com"}, host: "evilexample.com", want: http.StatusForbidden},
@@ -49,7 +58,7 @@ func TestHostAndOriginDecideWhoIsServed(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f := New(Options{Telemetry: telemetry.New(telemetry.Options{}), LoopbackOnly: tc.loopbackOnly})
+			f := New(Options{Logger: slog.New(slog.DiscardHandler), Telemetry: telemetry.New(telemetry.Options{}), LoopbackOnly: tc.loopbackOnly})
 			state := &State{Table: &table.Table{Endpoint: table.Endpoint{
 				AllowedHosts: tc.hosts, AllowedOrigins: tc.origins, PublicURL: tc.publicURL,
 			}}}

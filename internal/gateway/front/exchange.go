@@ -49,6 +49,8 @@ type exchange struct {
 	lags bool
 	// heard says that the backend said something about the request, so that it has it.
 	heard bool
+	// words is what the response is read through, and knows when something of the call came last.
+	words lastWord
 }
 
 // forward sends the request, as message has it, to the backend, and answers with what comes back.
@@ -127,11 +129,12 @@ func (x *exchange) turnAway(b *Backend, verdict gateVerdict) {
 
 // note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing, and nor does one of
 // which something was being written to its client when its time was over, or whose client was asked something meanwhile: that is who is slow.
+// Nor does one that the backend was still at when its time was over.
 func (x *exchange) note(ctx context.Context, err error) {
 	failure, isFailure := errors.AsType[*backend.Error](err)
 	cause := context.Cause(ctx)
 	late := errors.Is(cause, errTimeout) && !x.lags || cause == nil && isFailure && failure.Class == "Timeout"
-	if err != nil && (!late || x.hasAsked()) {
+	if err != nil && (!late || x.hasAsked() || x.words.isSlow(x.patience(x.backend), time.Now())) {
 		return
 	}
 	if x.backend.gate.note(err == nil, time.Now()) {
@@ -188,10 +191,24 @@ func (x *exchange) pick(ctx context.Context, b *Backend) (backend.Channel, error
 		channel, handle, err := x.channelOf(ctx, x.session, b)
 		x.handle = handle
 		return channel, err
-	case d.Legacy:
-		return b.shared(ctx, x.caller)
+	case x.reply.era == backend.Legacy && d.Legacy && !d.Modern:
+		return x.withoutSession(ctx, b)
+	case x.reply.era == backend.Legacy:
+		return b.Server.Modern(ctx)
 	}
-	return b.Server.Modern(ctx)
+	return b.shared(ctx, x.caller)
+}
+
+// withoutSession is the way of a client that names no session to a backend that speaks legacy versions alone: one that keeps none either.
+func (x *exchange) withoutSession(ctx context.Context, b *Backend) (backend.Channel, error) {
+	if b.keeps() == keepsSessions {
+		return nil, errNoSession
+	}
+	channel, err := b.shared(ctx, x.caller)
+	if err == nil && b.keeps() == keepsSessions { // it may not have been known before
+		err = errNoSession
+	}
+	return channel, err
 }
 
 // speaker is the client as a backend of 2026-07-28 is told of it.
@@ -204,7 +221,7 @@ func (x *exchange) speaker() backend.Client {
 
 // Message passes on what the backend sends before its response.
 func (x *exchange) Message(m *wire.Message) error {
-	x.heard = true
+	x.heard, x.words.at = true, time.Now()
 	if m.Kind == wire.Request {
 		return x.ask(m)
 	}
@@ -216,7 +233,8 @@ func (x *exchange) Message(m *wire.Message) error {
 
 // Response passes the response on as it arrives.
 func (x *exchange) Response(r io.Reader) error {
-	x.heard = true
+	x.heard, x.words.Reader = true, r
+	r = &x.words
 	if x.filter != nil {
 		filtered, err := x.filtered(r)
 		if err != nil {
@@ -257,6 +275,10 @@ func (x *exchange) finish(ctx context.Context, err error) {
 
 // fail answers with what went wrong, unless an answer was begun.
 func (x *exchange) fail(ctx context.Context, err error, answered bool) (status telemetry.Status, code int) {
+	if errors.Is(err, errNoSession) {
+		x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeInvalidRequest, errNoSession.Error(), nil))
+		return telemetry.StatusRejected, wire.CodeInvalidRequest
+	}
 	status = telemetry.StatusError
 	var message string
 	var data *problem
@@ -330,7 +352,7 @@ func describe(class string, sent bool) string {
 		"NotFound": "there is no MCP endpoint at its address", "NotMCP": "it does not speak MCP",
 		"NotPostgres": "it does not speak PostgreSQL", "ServerError": "it failed",
 		"ChildExited": "its process ended", "ChildSilent": "its process does not answer", "TooLarge": "it sent more than allowed",
-		"Denied": "its address is not allowed", "Credential": "the gateway's credential for it cannot be read",
+		"Denied": "its address is not allowed", "Credential": "the gateway's credential or certificates for it cannot be used",
 		"Definition": "the tool is defined wrongly", "Statement": "its statement cannot be run",
 	}[class]
 	if what == "" {

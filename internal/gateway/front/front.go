@@ -59,6 +59,8 @@ type Front struct {
 	news bell
 
 	memory releaser
+	// hostTold is when a Host header that was refused was logged last, in nanoseconds since 1970; 0 is never.
+	hostTold atomic.Int64
 
 	// swapping orders changes of state and of the view made from it.
 	swapping sync.Mutex
@@ -163,7 +165,8 @@ func (v *visit) isLetIn(s *State) (isLetIn bool) {
 }
 
 // compile makes the view of the backends' catalogs anew. The caller holds f.swapping. relayed says that it is because of a
-// change that a backend told the gateway of: a lone one has told those streams too that it is relayed to.
+// change that a backend told the gateway of: a lone one has told those streams too that it is relayed to, and clients have asked for its
+// list since, unless that is by the view.
 func (f *Front) compile(s *State, relayed bool) {
 	sources := make([]catalog.Source, 0, len(s.Backends))
 	for _, b := range s.Backends {
@@ -173,7 +176,8 @@ func (f *Front) compile(s *State, relayed bool) {
 	before := f.view.Swap(view)
 	f.options.Telemetry.SetCatalog(namesOf(view))
 	f.logConflicts(before, view)
-	f.hub.publish(catalog.Diff(before, view), relayed && f.lone(s) != nil)
+	b := f.lone(s)
+	f.hub.publish(catalog.Diff(before, view), relayed && b != nil && !catalog.IsByAnnotations(&b.Config))
 	f.memory.compiled(view.Size())
 }
 

@@ -83,7 +83,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if refusal, ok := errors.AsType[*auth.Error](err); ok {
 			f.options.Telemetry.AuthFailure(string(refusal.Reason))
 		}
-		s.Verifier.Challenge(w, r, err)
+		s.Verifier.Challenge(w, err)
 		return
 	}
 	v := &visit{Front: f, state: s, principal: principal, caller: principal.Subject, w: w, r: r}
@@ -111,8 +111,10 @@ func (f *Front) admit(s *State, r *http.Request) (status int, why string) {
 	}
 	allowed := s.Table.Endpoint.AllowedHosts
 	switch {
-	case len(allowed) > 0 && !slices.ContainsFunc(allowed, func(pattern string) bool { return matchesHost(pattern, host) }):
-		return http.StatusForbidden, "the Host header names a host that is not served here"
+	case len(allowed) > 0 && !isServed(&s.Table.Endpoint, host):
+		f.tellOfHost(&s.Table.Endpoint, host)
+		return http.StatusForbidden, "the Host header names a host that is not served here: " +
+			"if clients are to use it, gateway.publicURL has to name it (endpoint.publicURL or allowedHosts in a routing table)"
 	case len(allowed) == 0 && f.options.LoopbackOnly && !isLoopback(host):
 		return http.StatusForbidden, "a gateway on a loopback address serves loopback names only, unless it is told otherwise"
 	}
@@ -210,18 +212,27 @@ func (v *visit) post() {
 	if status, why := v.take(places, 1); status != 0 {
 		v.w.Header().Set("Retry-After", "1")
 		v.refuse(status, wire.NewError(m.ID, wire.CodeInternal, why, nil))
+		v.refused(m, "", telemetry.Outcome{Code: wire.CodeInternal, Flood: true})
 		return
 	}
 	v.place = places
 	defer v.endCall()
-	version := v.r.Header.Get(headerVersion)
-	era, known := translate.EraOf(version)
-	if known && era == backend.Legacy || version == "" && m.MetaField(wire.MetaProtocolVersion) == nil {
+	if v.eraOf(m) == backend.Legacy {
 		v.legacy(m, reply)
 		return
 	}
 	reply.era = backend.Modern
 	v.modern(m, reply)
+}
+
+// eraOf is the generation of the protocol that a message is of.
+func (v *visit) eraOf(m *wire.Message) backend.Era {
+	version := v.r.Header.Get(headerVersion)
+	era, known := translate.EraOf(version)
+	if known && era == backend.Legacy || version == "" && m.MetaField(wire.MetaProtocolVersion) == nil {
+		return backend.Legacy
+	}
+	return backend.Modern
 }
 
 // endCall gives back the place in the quota, once.

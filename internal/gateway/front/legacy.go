@@ -3,6 +3,7 @@ package front
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
@@ -31,6 +33,7 @@ func (v *visit) legacy(m *wire.Message, reply *reply) {
 	s, status, why := v.enter()
 	if status != 0 {
 		v.refuse(status, wire.NewError(m.ID, wire.CodeInvalidRequest, why, nil))
+		v.refused(m, "", telemetry.Outcome{Code: wire.CodeInvalidRequest})
 		return
 	}
 	if s != nil {
@@ -63,16 +66,17 @@ func (v *visit) legacy(m *wire.Message, reply *reply) {
 	}
 }
 
-// enter finds the session that the request names. No id at all is fine where no backend keeps sessions.
+// enter finds the session that the request names. No id at all is fine unless all backends are known to want one: what the request is for
+// decides, and may not be known yet.
 func (v *visit) enter() (s *session, status int, why string) {
 	ids := v.r.Header.Values(headerSession)
 	switch {
 	case len(ids) > 1:
 		return nil, http.StatusBadRequest, "more than one Mcp-Session-Id"
-	case len(ids) == 0 && v.keepsNoSessions():
+	case len(ids) == 0 && !v.allWantSessions():
 		return nil, 0, ""
 	case len(ids) == 0:
-		return nil, http.StatusBadRequest, "the Mcp-Session-Id header is missing: send initialize first, and the id it gave with every request"
+		return nil, http.StatusBadRequest, errNoSession.Error()
 	}
 	const unknown = "the session is unknown or has ended: send initialize again"
 	raw, err := v.options.Sealer.Open(purposeSession, v.principal.Subject, ids[0])
@@ -89,9 +93,12 @@ func (v *visit) enter() (s *session, status int, why string) {
 	return s, 0, ""
 }
 
-// keepsNoSessions says whether every backend is known to do without sessions.
-func (v *visit) keepsNoSessions() bool {
-	return !slices.ContainsFunc(v.state.Backends, func(b *Backend) bool { return !b.isStateless() })
+// errNoSession is the answer to who names no session, where one is wanted.
+var errNoSession = errors.New("the Mcp-Session-Id header is missing: send initialize first, and the id it gave with every request")
+
+// allWantSessions says whether no backend is left that may serve who has no session.
+func (v *visit) allWantSessions() bool {
+	return !slices.ContainsFunc(v.state.Backends, func(b *Backend) bool { return !b.wantsSession() })
 }
 
 // initialize opens a session: its id is the passport, sealed to the caller.
@@ -114,20 +121,20 @@ func (v *visit) initialize(m *wire.Message, reply *reply) {
 		return
 	}
 	p.Seen = v.seen()
-	raw, err := json.Marshal(p)
+	id, left, err := v.issue(&p)
 	if err != nil {
-		x.reply.reject(http.StatusInternalServerError, wire.NewError(m.ID, wire.CodeInternal, "the session could not be sealed", nil))
-		return
-	}
-	id, err := v.options.Sealer.Seal(purposeSession, v.principal.Subject, raw, time.Now().Add(v.limits.SessionAge))
-	if err != nil {
+		v.options.Logger.Warn("a session could not be sealed", "error", err)
 		v.closeAll(slices.Collect(maps.Values(channels)))
 		x.reply.reject(http.StatusInternalServerError, wire.NewError(m.ID, wire.CodeInternal, "the session could not be sealed", nil))
 		return
 	}
 	s := v.sessions.enter(keyOf(id), v.caller, p)
 	for name, channel := range channels {
-		s.linkTo(name).use(v.state.byName[name], channel, p.Backends[name], false)
+		handle, isLeft := left[name]
+		if !isLeft {
+			handle = p.Backends[name]
+		}
+		s.linkTo(name).use(v.state.byName[name], channel, handle, isLeft)
 	}
 	v.sessions.leave(s)
 	v.w.Header().Set(headerSession, id)

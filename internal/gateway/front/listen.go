@@ -197,7 +197,7 @@ func (x *exchange) listenModern() {
 		x.fail(x.r.Context(), err, false)
 		return
 	}
-	st.filter = filter.Within(offer.Capabilities)
+	st.filter = wishes(filter, offer)
 	x.endCall() // a stream has a quota of its own
 	st.run(func(ctx context.Context) {
 		x.reply.open()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/telemetry"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -12,6 +13,7 @@ import (
 func (v *visit) modern(m *wire.Message, reply *reply) {
 	if status, refusal := v.checkModern(m); refusal != nil {
 		v.refuse(status, refusal)
+		v.refused(m, "", telemetry.Outcome{Code: codeIn(refusal)})
 		return
 	}
 	if m.Kind != wire.Request {

@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
-	"github.com/mcp-operator/mcp-operator/internal/gateway/translate"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
@@ -40,9 +38,18 @@ type Backend struct {
 	since       time.Time
 	description *backend.Description
 	catalog     *catalog.Catalog
-	// sessionless says that the backend, which speaks a legacy version, gave no session id when it was asked.
-	sessionless bool
+	keeping     keeping
 }
+
+// keeping says whether a backend that speaks legacy versions alone keeps sessions.
+type keeping int
+
+const (
+	keepsUnknown keeping = iota
+	keepsSessions
+	// keepsNone gave no session id when it was asked.
+	keepsNone
+)
 
 // NewBackend makes a Backend that was not asked yet.
 func NewBackend(config table.Backend, server backend.Backend) *Backend {
@@ -59,7 +66,7 @@ func (b *Backend) With(config table.Backend) *Backend {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	next.state, next.class, next.detail, next.since = b.state, b.class, b.detail, b.since
-	next.description, next.catalog, next.sessionless = b.description, b.catalog, b.sessionless
+	next.description, next.catalog, next.keeping = b.description, b.catalog, b.keeping
 	if b.catalog != nil {
 		next.onceAsked.Do(func() { close(next.asked) })
 	}
@@ -92,12 +99,16 @@ func (b *Backend) describe(d *backend.Description) (anew bool) {
 	return anew
 }
 
-// isStateless says that the backend is known to keep no sessions.
-func (b *Backend) isStateless() bool {
+// wantsSession says whether the backend is known to serve nobody without a session.
+func (b *Backend) wantsSession() bool {
+	d := b.known()
+	return d != nil && !d.Modern && b.keeps() == keepsSessions
+}
+
+func (b *Backend) keeps() keeping {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	d := b.description
-	return d != nil && (!d.Legacy || b.sessionless)
+	return b.keeping
 }
 
 // shared is a session at a legacy backend that callers of one subject share, since nobody is ever asked anything in it.
@@ -109,7 +120,9 @@ func (b *Backend) shared(ctx context.Context, subject string) (backend.Channel, 
 	channel, handle, err := sharer.Shared(ctx, subject)
 	if err == nil {
 		b.mu.Lock()
-		b.sessionless = handle.Session == ""
+		if b.keeping = keepsSessions; handle.Session == "" {
+			b.keeping = keepsNone
+		}
 		b.mu.Unlock()
 	}
 	return channel, err
@@ -310,7 +323,7 @@ func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) 
 	go func() { ended <- f.listenAt(listening, b, channel, listenRequest(channel), heard) }()
 	// What changed between the look before and the stream, nobody tells of.
 	opened := time.After(settle)
-	var poll <-chan time.Time
+	poll, hasStream := b.poll(), true
 	restless, last := settle, time.Time{}
 	for {
 		select {
@@ -343,9 +356,15 @@ func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) 
 				b.refresh()
 				return
 			}
-			opened, poll = nil, time.After(pollInterval)
+			opened, poll, hasStream = nil, time.After(pollInterval), false
 		case <-poll:
-			return
+			if !hasStream {
+				return
+			}
+			if _, err := f.look(ctx, b, false); err != nil {
+				return
+			}
+			poll = b.poll()
 		}
 	}
 }
@@ -354,45 +373,5 @@ func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) 
 func (b *Backend) refresh() {
 	if b.Config.Transport != table.TransportStdio {
 		b.Server.Forget()
-	}
-}
-
-// listenRequest is what the gateway subscribes to at a backend of 2026-07-28.
-func listenRequest(channel backend.Channel) *backend.Call {
-	if channel.Era() == backend.Legacy {
-		return nil
-	}
-	filter := translate.Filter{Tools: true, Prompts: true, Resources: true}
-	return &backend.Call{Message: filter.Listen(json.RawMessage(`"gateway-watch"`), backend.Client{}, wire.Version20260728)}
-}
-
-// changes is a sink that notes changes of lists.
-type changes struct{ heard chan struct{} }
-
-// Message notes a change of a list.
-func (c *changes) Message(m *wire.Message) error {
-	switch m.Method {
-	case translate.ToolsListChanged, translate.PromptsListChanged, translate.ResourcesListChanged:
-		select {
-		case c.heard <- struct{}{}:
-		default:
-		}
-	}
-	return nil
-}
-
-// Response is the end of the subscription.
-func (c *changes) Response(r io.Reader) error {
-	_, err := io.Copy(io.Discard, io.LimitReader(r, maxCollected))
-	return err
-}
-
-// tellBeyond tells of what a lone backend lists, and passes on whole, beyond what its catalog takes. Told says that the backend told of a
-// change.
-func (f *Front) tellBeyond(b *Backend, got *catalog.Catalog, told bool) {
-	if s := f.state.Load(); told && got != nil && s != nil && f.lone(s) == b {
-		if beyond := got.Beyond(); beyond != (catalog.Changes{}) {
-			f.hub.publish(beyond, true)
-		}
 	}
 }

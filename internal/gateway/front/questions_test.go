@@ -274,6 +274,7 @@ func TestAnAnswerThatComesAfterItsSessionWasOpenedAnewAnswersNoOther(t *testing.
 		if _, got := call.next(); !strings.Contains(got, `with \"new\"`) {
 			t.Errorf("in session %d the call got %s", n+1, got)
 		}
+		call.next() // its end: only then its id can be used again
 		before = append(before, id)
 		server.replace()
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/catalog"
+	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -16,11 +17,13 @@ func (f *Front) route(s *State, name string) (route catalog.Route, known, ok boo
 		return route, true, true
 	}
 	b := f.lone(s)
-	if b == nil || name == "" {
+	if b == nil || !mcp.ValidToolName(name) { // no list shows a name that is not valid
 		return catalog.Route{}, false, false
 	}
+	// What the gateway's own list lacks the client's session may have, whether the table names it or not.
+	isHeldBack := func(t table.ToolStatus) bool { return t.Name == name && t.Verdict != table.ToolMissing }
 	for _, status := range view.Backends() {
-		if slices.ContainsFunc(status.Tools, func(t table.ToolStatus) bool { return t.Name == name }) {
+		if slices.ContainsFunc(status.Tools, isHeldBack) {
 			return catalog.Route{}, false, false // it is listed, and not served
 		}
 	}

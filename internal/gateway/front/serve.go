@@ -65,12 +65,7 @@ func (x *exchange) noMethod() {
 
 // unknown says that something is not served. What is hidden is told no differently.
 func (x *exchange) unknown(k catalog.Kind, name string) {
-	if k == catalog.Tools { // whoever tries what is hidden leaves a trace
-		span := x.options.Telemetry.Start(telemetry.CallInfo{Method: x.request.Method, Tool: name, Version: versionOf(x.reply.era)})
-		defer span.End(telemetry.Outcome{
-			Status: telemetry.StatusDenied, Code: wire.CodeInvalidParams, RequestBytes: int64(len(x.request.Raw)), Principal: x.principal.Subject,
-		})
-	}
+	defer x.refused(x.request, "", telemetry.Outcome{Status: telemetry.StatusDenied, Code: wire.CodeInvalidParams}) // a trace of who tries what is hidden
 	_ = x.reply.send(catalog.Unknown(k, x.request.ID, name, x.reply.era))
 }
 
@@ -157,6 +152,7 @@ func (x *exchange) callTool() {
 		err := wire.CheckParamHeaders(x.r.Header, route.ParamHeaders, arguments)
 		if mismatch, ok := errors.AsType[*wire.HeaderError](err); ok && !x.overlooks("parameter") {
 			x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeHeaderMismatch, mismatch.Reason, nil))
+			x.refused(x.request, b.Config.Name, telemetry.Outcome{Code: wire.CodeHeaderMismatch})
 			return
 		}
 	}

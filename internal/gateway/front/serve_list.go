@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 	"sync"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
@@ -18,11 +19,18 @@ import (
 // list answers a list request: a lone backend's own list, filtered, or a page of the catalogs.
 func (x *exchange) list(kind catalog.Kind) {
 	if b := x.lone(x.state); b != nil {
-		x.filter = filterOf(kind, b)
+		if kind == catalog.Tools && catalog.IsByAnnotations(&b.Config) {
+			x.awaitCatalogs()
+		}
+		x.filter = x.filterOf(kind, b)
 		x.send(b, x.request, nil)
 		return
 	}
 	x.awaitCatalogs()
+	if x.isSessionless() && x.allWantSessions() {
+		x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeInvalidRequest, errNoSession.Error(), nil))
+		return
+	}
 	cursor, _ := x.request.StringParam("cursor")
 	pooled, ok := listings.Get().(*[]byte)
 	if !ok {
@@ -30,7 +38,7 @@ func (x *exchange) list(kind catalog.Kind) {
 	}
 	defer listings.Put(pooled)
 	out := append(append((*pooled)[:0], `{"jsonrpc":"2.0","id":`...), x.request.ID...)
-	out, err := x.view.Load().List(append(out, `,"result":`...), kind, cursor, x.reply.era)
+	out, err := x.view.Load().List(append(out, `,"result":`...), kind, cursor, x.reply.era, x.hidden())
 	if err != nil {
 		_ = x.reply.send(wire.NewError(x.request.ID, wire.CodeInvalidParams, err.Error(), nil))
 		return
@@ -39,15 +47,30 @@ func (x *exchange) list(kind catalog.Kind) {
 	_ = x.reply.response(bytes.NewReader(*pooled))
 }
 
+// hidden says of which backends a list shows nothing, since they could not be called: who names no session sees none of those that want
+// one. It is nil where everything is shown.
+func (x *exchange) hidden() func(name string) bool {
+	if !x.isSessionless() {
+		return nil
+	}
+	return func(name string) bool {
+		b := x.state.byName[name]
+		return b != nil && b.wantsSession()
+	}
+}
+
+// isSessionless says that the client is of a version that has sessions, and names none.
+func (x *exchange) isSessionless() bool { return x.reply.era == backend.Legacy && x.session == nil }
+
 // listings are the buffers that lists are written into: up to a page, of a megabyte or so, each time somebody asks.
 var listings = sync.Pool{New: func() any { return new([]byte) }}
 
 // filterOf is what changes a list of a lone backend; nil if nothing does.
-func filterOf(kind catalog.Kind, b *Backend) func(json.RawMessage) (json.RawMessage, error) {
+func (f *Front) filterOf(kind catalog.Kind, b *Backend) func(json.RawMessage) (json.RawMessage, error) {
 	switch kind {
 	case catalog.Tools:
 		return func(result json.RawMessage) (json.RawMessage, error) {
-			filtered, _, err := catalog.FilterTools(result, b.Config)
+			filtered, _, err := catalog.FilterTools(result, b.Config, f.isRouted(b))
 			return filtered, err
 		}
 	case catalog.Prompts:

@@ -37,6 +37,7 @@ func (f *Front) StatusOf(b *Backend) table.BackendStatus {
 		if offered.Name == s.Name {
 			s.CatalogDigest, s.Tools = offered.CatalogDigest, offered.Tools
 			s.PromptCount, s.ResourceCount = offered.PromptCount, offered.ResourceCount
+			s.Conflicts, s.ConflictCount = offered.Conflicts, offered.ConflictCount
 		}
 	}
 	return s
@@ -48,7 +49,7 @@ const maxDetail = 256
 // detailOf is what an error says to whoever runs the gateway, if its class has more to say than its name.
 func detailOf(failure *backend.Error) string {
 	switch failure.Class {
-	case "Denied", "Definition", "Statement":
+	case "Denied", "Definition", "Statement", "Forbidden":
 	case "Credential":
 		return backend.Line(failure.Told, maxDetail) // a file that is not there yet is what the class says
 	default:

@@ -44,6 +44,8 @@ type record struct {
 	RequestBytes  int64     `json:"request_bytes"`
 	ResponseBytes int64     `json:"response_bytes"`
 	TraceID       string    `json:"trace_id,omitempty"`
+	// Omitted is how many calls that were refused over a quota before this one have no line.
+	Omitted int64 `json:"omitted,omitempty"`
 }
 
 // line is what it takes to make one, used again and again.
@@ -61,7 +63,7 @@ var lines = sync.Pool{New: func() any {
 	return l
 }}
 
-func (a *audit) write(s *Span, o *Outcome, duration time.Duration) {
+func (a *audit) write(s *Span, o *Outcome, duration time.Duration, omitted int64) {
 	l, _ := lines.Get().(*line)
 	defer lines.Put(l)
 	l.buffer.Reset()
@@ -70,7 +72,7 @@ func (a *audit) write(s *Span, o *Outcome, duration time.Duration) {
 		Principal: sanitize(o.Principal, maxPrincipal), Session: sanitize(o.SessionID, maxShort),
 		Method: sanitize(s.info.Method, maxShort), Tool: sanitize(s.info.Tool, maxTool), Backend: s.info.Backend,
 		Outcome: o.Status, Code: o.Code, DurationMS: float64(duration.Microseconds()) / 1000,
-		RequestBytes: o.RequestBytes, ResponseBytes: o.ResponseBytes, TraceID: s.traceID,
+		RequestBytes: o.RequestBytes, ResponseBytes: o.ResponseBytes, TraceID: s.traceID, Omitted: omitted,
 	}
 	err := l.encoder.Encode(&l.record)
 	if err == nil {

@@ -24,6 +24,8 @@ type Options struct {
 	Audit io.Writer
 	// MaxNames is how many tool names are labels; default DefaultMaxNames. The others are "other".
 	MaxNames int
+	// IgnoreEnvironment exports no traces, whatever the environment says. Trace contexts are passed on all the same.
+	IgnoreEnvironment bool
 	// Version is the build's, for mcp_gateway_build_info and the traces' service.version.
 	Version string
 }
@@ -34,6 +36,7 @@ type Telemetry struct {
 
 	audit  *audit
 	traces *traces
+	flood  flood
 }
 
 // New makes a Telemetry. Traces are exported if the environment names an endpoint (OTEL_EXPORTER_OTLP_TRACES_ENDPOINT or
@@ -49,6 +52,10 @@ func New(o Options) *Telemetry {
 	t := &Telemetry{registry: newRegistry(o.MaxNames, o.Version)}
 	if o.Audit != nil {
 		t.audit = &audit{w: o.Audit, failures: t.auditFailures}
+	}
+	if o.IgnoreEnvironment {
+		t.traces = &traces{}
+		return t
 	}
 	var err error
 	if t.traces, err = newTraces(o.Version, o.Logger, t.spansDropped); err != nil {
@@ -109,6 +116,8 @@ type Outcome struct {
 	Principal string
 	// SessionID is a digest of the client's session id, never the id, which is a secret; empty for no session.
 	SessionID string
+	// Flood says that it was refused over a quota, as any number of calls may be: all of them are counted, and 20 a second told of.
+	Flood bool
 }
 
 // Span is one call under way.
@@ -147,8 +156,15 @@ func (s *Span) End(o Outcome) {
 		o.Status = StatusError
 	}
 	s.series.count(&o, end.Sub(s.start))
+	var omitted int64
+	if o.Flood {
+		var ok bool
+		if omitted, ok = s.t.flood.admits(end); !ok {
+			return
+		}
+	}
 	if s.t.audit != nil {
-		s.t.audit.write(s, &o, end.Sub(s.start))
+		s.t.audit.write(s, &o, end.Sub(s.start), omitted)
 	}
 	s.t.traces.end(s, &o, end)
 }

@@ -3,6 +3,7 @@ package toolset
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -15,7 +16,6 @@ import (
 	"sync"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
-	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
@@ -26,7 +26,8 @@ type api struct {
 	set        *table.Toolset
 	base       *url.URL
 	client     *http.Client
-	credential interface{ Apply(h http.Header) error }
+	credential Credential
+	tls        func() (*tls.Config, error)
 
 	definitions Definitions
 
@@ -45,17 +46,22 @@ func newAPI(b *Backend, set *table.Toolset, o Options) (*api, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "" {
 		return nil, fmt.Errorf("%q is not an absolute http or https URL without user, query and fragment", b.config.URL)
 	}
-	return &api{Backend: b, set: set, base: u, client: newClient(b, u, o), credential: o.Credential, definitions: o.Definitions}, nil
+	return &api{Backend: b, set: set, base: u, client: newClient(b, u, o), credential: o.Credential, tls: o.TLS, definitions: o.Definitions}, nil
 }
 
 // tools reads the files, until that has worked once: their content cannot change. What a ConfigMap holds is fetched beside, not
 // by whoever calls, who waits for it a moment if it is new.
 //
-// While the credential cannot be read there are none: each call would fail.
+// While the credential cannot be read, or the certificates, there are none: each call would fail.
 func (a *api) tools(ctx context.Context) ([]*tool, error) {
 	if a.credential != nil {
 		if err := a.credential.Apply(http.Header{}); err != nil {
-			return nil, a.unreadable(err)
+			return nil, a.unready(unreadable, err)
+		}
+	}
+	if a.base.Scheme == "https" {
+		if _, err := a.tls(); err != nil {
+			return nil, a.unready("", err)
 		}
 	}
 	a.await(ctx)
@@ -99,15 +105,8 @@ func (a *api) await(ctx context.Context) {
 	}
 }
 
-// unreadable is the failure of a call for want of a credential. What is wrong with its content is told to whoever runs the gateway, in
-// words that hold nothing of it.
-func (a *api) unreadable(err error) *backend.Error {
-	failure := a.failure(classCredential, false, "the gateway's credential cannot be read", err)
-	if unfit, ok := errors.AsType[*credential.UnfitError](err); ok {
-		failure.Told = unfit.Told()
-	}
-	return failure
-}
+// unreadable is what clients are told of a credential that cannot be sent.
+const unreadable = "the gateway's credential cannot be read"
 
 // add offers an operation, unless its schemas cannot be used.
 func (a *api) add(operation *table.HTTPTool) {

@@ -201,6 +201,38 @@ func TestRowsAndBytesAreLimited(t *testing.T) {
 	}
 }
 
+// What is cut is what is shown: each row may be work that is done.
+func TestAStatementThatMayWriteRunsToItsEnd(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rows, bytes int
+		shown       int
+		note        string
+	}{
+		"all are shown": {rows: 10, shown: 10},
+		"rows are cut": {
+			rows: 3, shown: 3, note: "Not all rows are here: the statement ran to its end and returned 10, of which these are the first 3.",
+		},
+		"bytes are cut": {
+			bytes: 1024, shown: 3, note: "Not all rows are here: the statement ran to its end and returned 10, of which these are the first 3.",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRole(t, `CREATE TABLE jobs (id int PRIMARY KEY, done bool DEFAULT false); INSERT INTO jobs SELECT generate_series(1,10)`)
+			r.admin(t, fmt.Sprintf(`CREATE FUNCTION %[1]s.finish(i int) RETURNS int LANGUAGE sql SECURITY DEFINER SET search_path = %[1]s
+				AS 'UPDATE jobs SET done = true WHERE id = i RETURNING id'`, r.name))
+			tool := r.statement(fmt.Sprintf("SELECT %[1]s.finish(id) AS id, repeat('x', 300) AS x FROM %[1]s.jobs WHERE NOT done", r.name))
+			tool.MaxRows, tool.MaxBytes, tool.Write = tc.rows, tc.bytes, true
+			got := call(t, r.open(tool), "ask", `{}`)
+			if n := strings.Count(string(got.Structured), `"id"`); n != tc.shown || got.IsError || !strings.HasSuffix(got.text(), tc.note) {
+				t.Errorf("%d rows are shown: %s", n, got.text())
+			}
+			if n := r.admin(t, "SELECT count(*) FROM "+r.name+".jobs WHERE done"); n != "10" {
+				t.Errorf("%s of 10 are done", n)
+			}
+		})
+	}
+}
+
 func TestAStatementThatTakesTooLongIsEnded(t *testing.T) {
 	r := newRole(t, `SELECT 1`)
 	b := r.open(r.statement("SELECT pg_sleep(60)::text AS slept"), func(c *table.Backend) { c.TimeoutSeconds = 1 })

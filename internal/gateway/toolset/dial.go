@@ -12,6 +12,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 )
 
@@ -121,10 +122,13 @@ func (b *Backend) unreachable(ctx context.Context, err error) *backend.Error {
 	if outer, ok := errors.AsType[*url.Error](err); ok {
 		err = outer.Err
 	}
+	_, isOwn := errors.AsType[*credential.TLSError](err)
 	_, isDial := errors.AsType[*dialError](err)
 	_, isTLS := errors.AsType[*tlsError](err)
 	_, isDNS := errors.AsType[*net.DNSError](err)
 	switch {
+	case isOwn:
+		return b.unready("", err)
 	case errors.Is(err, mcp.ErrAddressDenied):
 		return b.failure(classDenied, false, "its host has an address that may not be dialled", err)
 	case ctx.Err() != nil:

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
@@ -27,6 +28,8 @@ func (bearer) Apply(h http.Header) error {
 	h.Set("Authorization", "Bearer "+canary)
 	return nil
 }
+
+func (bearer) Redactor() *credential.Redactor { return credential.NewRedactor("Bearer " + canary) }
 
 func testContext(tb testing.TB) context.Context {
 	tb.Helper()

@@ -149,7 +149,7 @@ func (c *conversation) honest(sql string) {
 func isExplain(sql string) bool { return strings.Contains(sql, "EXPLAIN") }
 
 // tool is a tool of the impostor's.
-func (s *impostor) tool(t *testing.T) *Backend {
+func (s *impostor) tool(t *testing.T, change ...func(*table.Backend)) *Backend {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -169,10 +169,14 @@ func (s *impostor) tool(t *testing.T) *Backend {
 	if !ok {
 		t.Fatalf("it listens at %s", listener.Addr())
 	}
-	return open(t, table.Backend{AllowPrivate: true, Toolset: &table.Toolset{Postgres: &table.PostgresTool{
+	config := table.Backend{AllowPrivate: true, Toolset: &table.Toolset{Postgres: &table.PostgresTool{
 		Definition: json.RawMessage(`{"name":"ask","inputSchema":{"type":"object"}}`), Statement: "SELECT 1 AS a",
 		Host: "127.0.0.1", Port: address.Port, Database: "d", User: "u", TLS: table.TLSDisable,
-	}}}, Options{})
+	}}}
+	for _, f := range change {
+		f(&config)
+	}
+	return open(t, config, Options{})
 }
 
 // database is a tool of the impostor's, and what it is made of.
@@ -261,6 +265,16 @@ func TestADatabaseThatAnswersWhatNoDatabaseDoesIsRefused(t *testing.T) {
 				t.Errorf("it was listened to for %d bytes", sent)
 			}
 		})
+	}
+}
+
+// The rows of a statement that may write are read to their end, and where there is none for as long as a call may take.
+func TestRowsWithoutEndOfAStatementThatMayWriteEndWithTheCall(t *testing.T) {
+	s := &impostor{execute: func(c *conversation) bool { return c.forever(func(int) pgproto3.BackendMessage { return rowOf("x") }) }}
+	b := s.tool(t, func(config *table.Backend) { config.TimeoutSeconds, config.Toolset.Postgres.Write = 1, true })
+	_, err := ask(t, b, "tools/call", `{"name":"ask","arguments":{}}`)
+	if failure, ok := errors.AsType[*backend.Error](err); !ok || failure.Class != classTimeout || !failure.Sent {
+		t.Errorf("answered %v", err)
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
@@ -309,16 +310,18 @@ func TestWhatIsNotOfferedIsRefused(t *testing.T) {
 	}
 }
 
-// unreadable is a credential whose file is not there (yet).
-type unreadable struct{}
+// notThere is a credential whose file is not there (yet).
+type notThere struct{}
 
-func (unreadable) Apply(http.Header) error { return fs.ErrNotExist }
+func (notThere) Apply(http.Header) error { return fs.ErrNotExist }
+
+func (notThere) Redactor() *credential.Redactor { return nil }
 
 func TestWithoutItsCredentialAToolsetFailsBeforeAnythingIsCalled(t *testing.T) {
 	b := open(t, table.Backend{
 		URL:     "https://192.0.2.1/v1",
 		Toolset: &table.Toolset{HTTP: []table.HTTPTool{{Definition: json.RawMessage(`{"name":"do","inputSchema":{"type":"object"}}`), Method: "GET"}}},
-	}, Options{Credential: unreadable{}})
+	}, Options{Credential: notThere{}})
 	for _, method := range []string{"tools/list", "tools/call"} {
 		_, err := ask(t, b, method, `{"name":"do"}`)
 		if failure, ok := errors.AsType[*backend.Error](err); !ok || failure.Class != classCredential || failure.Sent {

@@ -237,7 +237,7 @@ func (p *pool) connect(ctx context.Context, read *meter) (*pgconn.PgConn, error)
 	config.Fallbacks = nil
 	config.RuntimeParams = map[string]string{"application_name": "mcp-gateway", "client_encoding": "UTF8"}
 	if config.TLSConfig, err = p.tlsConfig(); err != nil {
-		return nil, &tlsError{err}
+		return nil, err
 	}
 	config.ConnectTimeout = connectTimeout + certs.HandshakeTimeout
 	config.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil } // Dial resolves
@@ -322,14 +322,11 @@ func (p *pool) unconnected(ctx context.Context, err error) *backend.Error {
 	_, isTLS := errors.AsType[*tls.CertificateVerificationError](err)
 	_, isNoTLS := errors.AsType[tls.RecordHeaderError](err)
 	_, isDial := errors.AsType[*dialError](err)
+	_, isOwn := errors.AsType[*credential.TLSError](err)
 	isOver := ctx.Err() != nil // looked at once: it may end meanwhile
 	switch {
-	case errors.Is(err, errPassword):
-		failure := p.failure(classCredential, false, errPassword.Error(), err)
-		if unfit, ok := errors.AsType[*credential.UnfitError](err); ok {
-			failure.Told = unfit.Told()
-		}
-		return failure
+	case errors.Is(err, errPassword), isOwn:
+		return p.unready(errPassword.Error(), err)
 	case fromServer && strings.HasPrefix(state, "28"):
 		return p.failure(classUnauthorized, false, explain(err), err)
 	case fromServer:

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
@@ -24,9 +25,12 @@ func (a *api) call(ctx context.Context, t *tool, args arguments) (*result, error
 	if err != nil {
 		return failed("nothing was sent: %v", err), nil
 	}
-	hide, err := a.authenticate(request.Header)
-	if err != nil {
-		return nil, a.unreadable(err)
+	var hide *credential.Redactor
+	if a.credential != nil {
+		if err := a.credential.Apply(request.Header); err != nil {
+			return nil, a.unready(unreadable, err)
+		}
+		hide = a.credential.Redactor()
 	}
 	response, err := a.client.Do(request)
 	if err != nil {
@@ -69,24 +73,6 @@ func (a *api) request(ctx context.Context, t *table.HTTPTool, args arguments) (*
 	request.Header = header
 	request.GetBody = nil // so that the transport cannot send it twice
 	return request, nil
-}
-
-// authenticate adds the credential, and returns what must not be shown of it.
-func (a *api) authenticate(header http.Header) (hide []string, err error) {
-	if a.credential == nil {
-		return nil, nil
-	}
-	secret := http.Header{}
-	if err := a.credential.Apply(secret); err != nil {
-		return nil, err
-	}
-	for name, values := range secret {
-		header[name] = values
-		for _, value := range values {
-			hide = append(hide, secretsIn(value)...)
-		}
-	}
-	return hide, nil
 }
 
 // addHeaders adds the headers that hold arguments. Lists are joined by commas (RFC 9110, section 5.3).

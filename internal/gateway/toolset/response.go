@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -20,16 +21,13 @@ const (
 	defaultResponse = 1 << 20
 	// maxExcerpt is how much of the body of a failure is shown.
 	maxExcerpt = 4 << 10
-	// minSecret is the shortest text that is hidden: what is shorter is found everywhere.
-	minSecret = 4
-	redacted  = "[redacted]"
 )
 
 // answer makes a result of a response.
 type answer struct {
 	tool     *tool
 	response *http.Response
-	hide     []string
+	hide     *credential.Redactor
 	limit    int64
 }
 
@@ -53,7 +51,7 @@ func (a *answer) read() (*result, error) {
 		return failed("the API answered with HTTP status %d, but the response%s is larger than this tool's limit of %d bytes: ask for less",
 			status, a.size(), a.limit), nil
 	}
-	body = a.redact(body)
+	body, _ = a.hide.Redact(body)
 	mediaType := a.mediaType(body)
 	switch {
 	case len(body) == 0 && a.tool.output == nil:
@@ -87,10 +85,10 @@ func (a *answer) refused() (*result, error) {
 	if err != nil {
 		return failed("%s", head), nil //nolint:nilerr // the status tells more than how its explanation broke off
 	}
-	isCut := len(excerpt) == 2*maxExcerpt
-	if excerpt = a.redact(excerpt); isCut { // and may end with the beginning of a secret
-		excerpt = excerpt[:max(0, len(excerpt)-a.longestSecret())]
+	if len(excerpt) == 2*maxExcerpt { // it is cut, and may end with the beginning of a secret
+		excerpt = a.hide.RedactHead(excerpt)
 	}
+	excerpt, _ = a.hide.Redact(excerpt)
 	if len(excerpt) == 0 || !isText(a.mediaType(excerpt)) || a.response.Header.Get("Content-Encoding") != "" {
 		return failed("%s", head), nil
 	}
@@ -173,45 +171,4 @@ func pick(value json.RawMessage, pointer string) json.RawMessage {
 		value = found
 	}
 	return value
-}
-
-// secretsIn are the texts in a header's value that must not be shown: the whole, what follows the scheme, and both parts of a
-// Basic credential, as APIs write them that tell what they were sent.
-func secretsIn(value string) []string {
-	found := []string{value}
-	scheme, token, ok := strings.Cut(value, " ")
-	if ok {
-		found = append(found, token)
-	}
-	if raw, err := base64.StdEncoding.DecodeString(token); err == nil && strings.EqualFold(scheme, "Basic") {
-		_, password, _ := strings.Cut(string(raw), ":")
-		found = append(found, string(raw), password)
-	}
-	var out []string
-	for _, secret := range found {
-		if len(secret) < minSecret {
-			continue
-		}
-		out = append(out, secret)
-		if quoted := wire.Quote(secret); string(quoted[1:len(quoted)-1]) != secret {
-			out = append(out, string(quoted[1:len(quoted)-1]))
-		}
-	}
-	return out
-}
-
-func (a *answer) longestSecret() int {
-	longest := 0
-	for _, secret := range a.hide {
-		longest = max(longest, len(secret))
-	}
-	return longest
-}
-
-// redact removes the credential from what an API sends back.
-func (a *answer) redact(body []byte) []byte {
-	for _, secret := range a.hide {
-		body = bytes.ReplaceAll(body, []byte(secret), []byte(redacted))
-	}
-	return body
 }

@@ -88,7 +88,7 @@ func TestResponsesBecomeResults(t *testing.T) {
 			handler: respond(400, "text/plain", strings.Repeat("x", 100_000)),
 			want:    "the API answered with HTTP status 400 Bad Request: " + strings.Repeat("x", maxExcerpt), isError: true,
 		},
-		"the secret, sent back": {handler: respond(200, "text/plain", "you sent Bearer "+canary+", "+canary), want: "you sent [redacted], [redacted]"},
+		"the secret, sent back": {handler: respond(200, "text/plain", "you sent Bearer "+canary+", "+canary), want: "you sent Bearer [redacted], [redacted]"},
 		"the secret, in a failure": {
 			handler: respond(403, "text/plain", "bad token "+canary),
 			want:    "the API answered with HTTP status 403 Forbidden: bad token [redacted]", isError: true,

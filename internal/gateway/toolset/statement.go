@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"time"
 
@@ -23,7 +24,8 @@ type column struct {
 type rows struct {
 	columns   []column
 	list      []byte // the elements of the list, as JSON
-	count     int
+	count     int    // of those in list
+	seen      int    // of all that came
 	truncated string // why, if not all are there
 	full      bool   // that is for their bytes
 	abandoned bool   // the server is still sending
@@ -92,15 +94,20 @@ var (
 
 var errRowTooLarge = errors.New("a row is larger than this tool's limit: select less of it")
 
-// execute runs the statement, of which the parameters are bound. It reads no more rows than allowed.
+// execute runs the statement, of which the parameters are bound. Where the tool may write it runs to its end, since each row may be work that
+// is done: what is more than allowed is read, counted and dropped, row by row. Else the server is asked for one row more than allowed.
 func (d *database) execute(ctx context.Context, c *connection, types []uint32, values [][]byte) (*rows, error) {
 	out := c.Frontend()
 	out.SendParse(&pgproto3.Parse{Query: d.config.Statement, ParameterOIDs: types})
 	out.SendBind(&pgproto3.Bind{Parameters: values})
 	out.SendDescribe(&pgproto3.Describe{ObjectType: 'P'})
-	out.SendExecute(&pgproto3.Execute{MaxRows: uint32(d.maxRows) + 1}) //nolint:gosec // it was validated
-	out.SendSync(&pgproto3.Sync{})
+	most := uint32(d.maxRows) + 1 //nolint:gosec // it was validated
 	c.meter.rows = d.maxRows + 1
+	if d.config.Write {
+		most, c.meter.rows = 0, math.MaxInt // all of them; the statement's time bounds how many
+	}
+	out.SendExecute(&pgproto3.Execute{MaxRows: most})
+	out.SendSync(&pgproto3.Sync{})
 	deadline, _ := ctx.Deadline()
 	if err := c.Conn().SetWriteDeadline(deadline); err != nil {
 		return nil, err
@@ -136,6 +143,7 @@ func (d *database) collect(ctx context.Context, c *connection) (*rows, error) {
 			if len(m.Values) != len(r.columns) {
 				return nil, errOtherColumns
 			}
+			r.seen++
 			r.add(m.Values, d.maxRows, d.maxBytes)
 			if r.full && !d.config.Write { // else it is read to its end, so that it can be committed
 				r.abandoned = true
@@ -148,6 +156,9 @@ func (d *database) collect(ctx context.Context, c *connection) (*rows, error) {
 		case *pgproto3.ErrorResponse:
 			refused = pgconn.ErrorResponseToPgError(m)
 		case *pgproto3.ReadyForQuery:
+			if r.truncated != "" && d.config.Write {
+				r.truncated = fmt.Sprintf("the statement ran to its end and returned %d, of which these are the first %d", r.seen, r.count)
+			}
 			return r, refused
 		}
 	}

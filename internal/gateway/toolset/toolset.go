@@ -18,6 +18,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
@@ -32,7 +33,7 @@ type Options struct {
 	// Version is the gateway's build, told to clients and to APIs; default "dev".
 	Version string
 	// Credential is sent with every HTTP request; default none.
-	Credential interface{ Apply(h http.Header) error }
+	Credential Credential
 	// TLS is the configuration for the next connection, the caller's to change; default trusts the CAFile of the table's entry,
 	// or without one the system's roots, and shows the entry's ClientCertificate.
 	TLS func() (*tls.Config, error)
@@ -45,6 +46,14 @@ type Options struct {
 	HeaderBytes int64
 	// CheckInterval is how long the verdict on a statement is believed. Default 5 min.
 	CheckInterval time.Duration
+}
+
+// Credential is what the gateway authenticates with.
+type Credential interface {
+	// Apply puts it into the headers of a request.
+	Apply(h http.Header) error
+	// Redactor hides it in what comes back.
+	Redactor() *credential.Redactor
 }
 
 // Definitions are contents that are fetched beside the calls.
@@ -117,6 +126,7 @@ func New(config table.Backend, options Options) (*Backend, error) {
 	if b.timeout == 0 {
 		b.timeout = defaultTimeout
 	}
+	options.TLS = credential.NewTLS(&b.config, options.TLS)
 	if set.Postgres != nil {
 		b.source = newDatabase(b, set.Postgres, options)
 		return b, nil
@@ -181,6 +191,19 @@ const (
 	classStatement    = "Statement"
 	classNotPostgres  = "NotPostgres"
 )
+
+// unready is the failure of a call for want of what the gateway itself brings: a credential, its certificate, the certificates it knows the
+// server by. What is wrong with their content is told to whoever runs the gateway, in words that hold nothing of it.
+func (b *Backend) unready(detail string, err error) *backend.Error {
+	failure := b.failure(classCredential, false, detail, err)
+	if unfit, ok := errors.AsType[*credential.UnfitError](err); ok {
+		failure.Told = unfit.Told()
+	}
+	if own, ok := errors.AsType[*credential.TLSError](err); ok {
+		failure.Told, failure.Detail = own.Told(), "the gateway's certificates for it cannot be used"
+	}
+	return failure
+}
 
 // failure is an error whose detail clients are told.
 func (b *Backend) failure(class string, sent bool, detail string, err error) *backend.Error {

@@ -22,19 +22,15 @@ const (
 	maxInstructions     = 32 << 10
 )
 
-// Merge is the offer of an endpoint with several backends: what at least one of them serves and the gateway carries, and the
-// instructions of all, each under its backend's name. A backend that never answered may turn out to have tools, prompts and
-// resources, so they are offered, and their lists are empty until then: a client asks once, and would never ask again. The
-// name is for the caller to set, in Info.
+// Merge is the offer of an endpoint with several backends, or none: what at least one of them serves and the gateway carries, and the
+// instructions of all, each under its backend's name. Tools, prompts and resources are always offered, and their lists may be empty: a
+// backend that never answered may turn out to have them, or the next table may, and a client asks once, and would never ask again.
+// The name is for the caller to set, in Info.
 func Merge(parts []Part, c Carries) Offer {
 	var subscribe, completions, logging bool
-	lists := map[string]bool{}
 	var extensions []byte
 	for _, p := range parts {
 		capabilities := p.Offer.Capabilities
-		for _, list := range []string{"tools", "prompts", "resources"} {
-			lists[list] = lists[list] || capabilities == nil || wire.IsObject(wire.Field(capabilities, list))
-		}
 		subscribe = subscribe || isTrue(wire.Field(wire.Field(capabilities, "resources"), "subscribe"))
 		completions = completions || wire.IsObject(wire.Field(capabilities, "completions"))
 		logging = logging || wire.IsObject(wire.Field(capabilities, "logging"))
@@ -44,9 +40,6 @@ func Merge(parts []Part, c Carries) Offer {
 	}
 	out := []byte{'{'}
 	for _, list := range []string{"tools", "prompts", "resources"} {
-		if !lists[list] {
-			continue
-		}
 		capability := []byte{'{'}
 		if c.ListChanged {
 			capability = appendMember(capability, "listChanged", json.RawMessage(`true`))

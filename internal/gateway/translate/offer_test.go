@@ -59,7 +59,7 @@ func TestSeveralBackendsOfferWhatOneOfThemServes(t *testing.T) {
 		carries Carries
 		want    string
 	}{
-		"none": {nil, carriesAll, `{}`},
+		"none, but there may be": {nil, carriesAll, `{"tools":{"listChanged":true},"prompts":{"listChanged":true},"resources":{"listChanged":true}}`},
 		"union": {
 			[]Part{
 				{"a", offer(`{"tools":{},"logging":{},"tasks":{},"resources":{}}`, "")},
@@ -71,7 +71,7 @@ func TestSeveralBackendsOfferWhatOneOfThemServes(t *testing.T) {
 		"subscriptions": {
 			[]Part{{"a", offer(`{"resources":{}}`, "")}, {"b", offer(`{"resources":{"subscribe":true}}`, "")}},
 			Carries{Subscribe: true},
-			`{"resources":{"subscribe":true}}`,
+			`{"tools":{},"prompts":{},"resources":{"subscribe":true}}`,
 		},
 		"nothing carried": {
 			[]Part{{"a", offer(everyCapability, "")}},

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
@@ -81,6 +82,10 @@ func (fixedCredential) Apply(h http.Header) error {
 	h["Authorization"] = []string{"Bearer token"}
 	return nil
 }
+
+var fixedRedactor = credential.NewRedactor("Bearer token")
+
+func (fixedCredential) Redactor() *credential.Redactor { return fixedRedactor }
 
 // ways are the channels whose calls are measured, without a server that could open them.
 func ways(b *Backend) map[string]backend.Channel {

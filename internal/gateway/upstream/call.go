@@ -158,6 +158,10 @@ func (c *call) answer(m *wire.Message) error {
 	if !nameless && !bytes.Equal(m.ID, c.names.id) {
 		return c.broken(errOtherID, true)
 	}
+	m, err := c.redacted(m)
+	if err != nil {
+		return c.broken(err, true)
+	}
 	if !bytes.Equal(m.ID, c.names.outerID) {
 		m = m.With(wire.SetID(c.names.outerID))
 	}
@@ -172,7 +176,8 @@ func (c *call) passOn(head []byte, rest *cappedReader) error {
 		return c.broken(errNotAnswer, true)
 	}
 	c.answered = true
-	err := c.sink.Response(wire.ReplaceID(io.MultiReader(bytes.NewReader(head), rest), c.names.outerID))
+	whole := c.secrets().Reader(io.MultiReader(bytes.NewReader(head), rest))
+	err := c.sink.Response(wire.ReplaceID(whole, c.names.outerID))
 	if failed := rest.failed(); failed != nil {
 		return c.broken(failed, true)
 	}
@@ -240,7 +245,7 @@ func (b *Backend) pinged(ctx context.Context, to *target) (lost, told bool) {
 		return true, true
 	}
 	switch failure.Class {
-	case classDNS, classConnect, classDenied, classTLS, classTimeout, classServerError:
+	case classDNS, classConnect, classDenied, classTLS, classCredential, classTimeout, classServerError:
 		return false, false
 	}
 	return failure.Status == http.StatusBadRequest || failure.Status == http.StatusNotFound, true

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 )
@@ -19,6 +20,8 @@ import (
 type unthoughtOf struct{}
 
 func (unthoughtOf) Apply(http.Header) error { panic("nobody thought of that") }
+
+func (unthoughtOf) Redactor() *credential.Redactor { panic("nobody thought of that") }
 
 func (unthoughtOf) LookupNetIP(context.Context, string, string) ([]netip.Addr, error) {
 	panic("nobody thought of that")

@@ -183,7 +183,7 @@ func (b *Backend) find(ctx context.Context) (found *description, err error) {
 func isBeyondVersions(err error) bool {
 	if failure, ok := errors.AsType[*backend.Error](err); ok {
 		switch failure.Class {
-		case classDNS, classConnect, classTLS, classUnauthorized, classForbidden:
+		case classDNS, classConnect, classTLS, classCredential, classUnauthorized, classForbidden:
 			return true
 		}
 	}

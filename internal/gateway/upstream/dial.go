@@ -177,7 +177,7 @@ func (d *dialer) dialTLS(ctx context.Context, network, address string) (conn net
 	defer d.options.Panics.Catch(d.config.Name, &err)
 	config, err := d.options.TLS()
 	if err != nil {
-		return nil, &dialError{class: classTLS, err: err}
+		return nil, &dialError{class: classCredential, err: err}
 	}
 	config.ServerName, config.NextProtos = d.url.Hostname(), []string{"h2", "http/1.1"}
 	plain, err := d.dial(ctx, network, address)

@@ -94,7 +94,7 @@ func (x *exchange) send(o *outgoing) error {
 		}
 		ended := x.ctx.Err() != nil
 		failure := x.broken(err, o.sent)
-		if ended || failure.Sent || failure.Class == classTLS {
+		if ended || failure.Sent || isOfTLS(failure) {
 			return failure
 		}
 		if _, dialled := errors.AsType[*dialError](err); !dialled {
@@ -129,7 +129,7 @@ func (x *exchange) over() error { return x.broken(context.Cause(x.ctx), false) }
 func (x *exchange) prepare(o *outgoing) error {
 	if x.options.Credential != nil {
 		if err := x.options.Credential.Apply(o.header); err != nil {
-			return x.failure(classUnauthorized, false, err)
+			return x.unready(err)
 		}
 	}
 	if x.isForPod(o) && !x.pods.knows(x.ctx, o.to.address) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
@@ -19,6 +20,7 @@ const (
 	classConnect      = "Connect"
 	classDenied       = "Denied"
 	classTLS          = "TLS"
+	classCredential   = "Credential"
 	classTimeout      = "Timeout"
 	classUnauthorized = "Unauthorized"
 	classForbidden    = "Forbidden"
@@ -44,6 +46,24 @@ var (
 
 func (b *Backend) failure(class string, sent bool, err error) *backend.Error {
 	return &backend.Error{Backend: b.config.Name, Class: class, Sent: sent, Err: err}
+}
+
+// unready is the error of a request for want of what the gateway itself brings: a credential, its certificate, the certificates it knows the
+// server by. What is wrong with their content is told to whoever runs the gateway, in words that hold nothing of it.
+func (b *Backend) unready(err error) *backend.Error {
+	failure := b.failure(classCredential, false, err)
+	if unfit, ok := errors.AsType[*credential.UnfitError](err); ok {
+		failure.Told = unfit.Told()
+	}
+	if own, ok := errors.AsType[*credential.TLSError](err); ok {
+		failure.Told, failure.Detail = own.Told(), "the gateway's certificates for it cannot be used"
+	}
+	return failure
+}
+
+// isOfTLS says whether an error is of what a TLS connection is made with, here or there, which no other attempt changes.
+func isOfTLS(failure *backend.Error) bool {
+	return failure.Class == classTLS || failure.Class == classCredential
 }
 
 // lostSession is the error of a request that the server refused for its session: nothing was done.
@@ -76,6 +96,8 @@ func (x *exchange) broken(err error, sent bool) *backend.Error {
 		return x.failure(classNotMCP, sent, err)
 	case errors.Is(cause, errClosed):
 		return x.failure(classConnect, sent, cause)
+	case isDial && cause == nil && dial.class == classCredential:
+		return x.unready(dial.err)
 	case isDial && cause == nil:
 		return x.failure(dial.class, false, err)
 	case cause != nil:
@@ -112,7 +134,7 @@ func statusClass(status int) string {
 	switch {
 	case status == http.StatusUnauthorized:
 		return classUnauthorized
-	case status == http.StatusForbidden:
+	case status == http.StatusForbidden, status == http.StatusMisdirectedRequest:
 		return classForbidden
 	case status == http.StatusNotFound, status == http.StatusGone:
 		return classNotFound
@@ -130,5 +152,8 @@ func statusClass(status int) string {
 func (b *Backend) statusFailure(status int) *backend.Error {
 	err := b.failure(statusClass(status), true, fmt.Errorf("HTTP status %d", status))
 	err.Status = status
+	if status == http.StatusMisdirectedRequest {
+		err.Detail = "it answers with HTTP status 421: it takes no requests for the host name in its URL; allow that name in the server's own settings"
+	}
 	return err
 }

@@ -38,6 +38,9 @@ func (p *pipe) read(ctx context.Context, events *wire.EventReader) (err error) {
 		if m.Kind != wire.Response && len(m.Raw) > p.limits.Event {
 			return p.failure(classTooLarge, true, wire.ErrEventTooLarge)
 		}
+		if m, err = p.redacted(m); err != nil {
+			return p.failure(classNotMCP, true, err)
+		}
 		p.route(ctx, m)
 	}
 }

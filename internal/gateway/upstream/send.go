@@ -156,6 +156,9 @@ func (s *session) listen(events *wire.EventReader, sink backend.Sink) (heard boo
 		if m.Kind == wire.Response {
 			continue
 		}
+		if m, err = s.redacted(m); err != nil {
+			return heard, s.failure(classNotMCP, true, err)
+		}
 		if err := sink.Message(m); err != nil {
 			return heard, err
 		}

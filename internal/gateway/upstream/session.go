@@ -129,7 +129,7 @@ func (b *Backend) onPod(ctx context.Context, try func(address string, hold bool)
 			return err
 		}
 		failure, ok := errors.AsType[*backend.Error](err)
-		if !ok || failure.Sent || failure.Class == classTLS {
+		if !ok || failure.Sent || isOfTLS(failure) {
 			return err
 		}
 		if ctx.Err() != nil || b.ctx.Err() != nil {

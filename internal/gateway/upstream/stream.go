@@ -104,6 +104,9 @@ func (c *call) stream(events *wire.EventReader, in *cappedReader) error {
 			c.tail = err == nil
 			return err
 		}
+		if m, err = c.redacted(m); err != nil {
+			return c.broken(err, true)
+		}
 		if err := c.sink.Message(c.names.restored(m)); err != nil {
 			return err
 		}

@@ -2,8 +2,8 @@
 // 2025-11-25, with sessions or without, and servers that speak only the HTTP+SSE transport of 2024-11-05.
 //
 // It guarantees that a request that may have reached the server is not sent again, that responses pass through as they arrive,
-// that redirects are not followed, that the credential goes to the configured server only, that nothing the server wrote
-// gets into an error's class, and that whatever the server sends is bounded.
+// that redirects are not followed, that the credential goes to the configured server only and is hidden in what comes back, that nothing
+// the server wrote gets into an error's class, and that whatever the server sends is bounded.
 package upstream
 
 import (
@@ -25,6 +25,7 @@ import (
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/certs"
+	"github.com/mcp-operator/mcp-operator/internal/gateway/credential"
 	"github.com/mcp-operator/mcp-operator/internal/gateway/panics"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
 	"github.com/mcp-operator/mcp-operator/internal/table"
@@ -34,6 +35,8 @@ import (
 // Credential puts what the gateway authenticates with into the headers of a request.
 type Credential interface {
 	Apply(h http.Header) error
+	// Redactor hides it in what servers send.
+	Redactor() *credential.Redactor
 }
 
 // Resolver finds the addresses of pods; *net.Resolver is one.
@@ -147,6 +150,7 @@ func (o Options) withDefaults(config *table.Backend) Options {
 	if o.TLS == nil {
 		o.TLS = certs.NewClient(config.CAFile, config.ClientCertificate).Config
 	}
+	o.TLS = credential.NewTLS(config, o.TLS)
 	if o.Hold == 0 {
 		o.Hold = 10 * time.Second
 	}

@@ -98,11 +98,12 @@ func Unauthorized(challenges ...string) http.Handler {
 	})
 }
 
-// HostGuard answers 403 to all Host headers but the allowed ones.
-func HostGuard(next http.Handler, allowed ...string) http.Handler {
+// HostGuard answers status, which is 403 or 421, to all Host headers but the
+// allowed ones.
+func HostGuard(status int, next http.Handler, allowed ...string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !slices.Contains(allowed, r.Host) {
-			http.Error(w, "Invalid Host", http.StatusForbidden)
+			http.Error(w, "Invalid Host header", status)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -16,10 +16,16 @@ type AgentGatewayApplyConfiguration struct {
 	// tls serves the endpoint by HTTPS.
 	TLS *GatewayTLSApplyConfiguration `json:"tls,omitempty"`
 	// publicURL is the address that clients outside the cluster use, through an Ingress or HTTPRoute of yours, such as
-	// https://mcp.example.com/team. Tokens may be made out to it.
+	// https://mcp.example.com/team. Tokens may be made out to it, and requests for its host are served.
 	PublicURL *string `json:"publicURL,omitempty"`
+	// allowedHosts are the hosts, without port, that requests may be for beside that of publicURL, the names of the Service and localhost: further
+	// names that an Ingress, HTTPRoute or Service of yours has, such as mcp.example.com, or *.example.com for all names under it. Others are refused.
+	AllowedHosts []string `json:"allowedHosts,omitempty"`
 	// allowedOrigins are the Origin headers of browsers' requests that are served, beside that of publicURL, such as https://app.example.com.
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
+	// lenientHeaders serves requests of protocol version 2026-07-28 whose headers do not repeat what is in their body, as they must, for clients
+	// that get it wrong. The body decides in any case. Default: false, which refuses them.
+	LenientHeaders *bool `json:"lenientHeaders,omitempty"`
 	// instructions are told to clients, for their models. Default: the server's own, if there is one server and no tool.
 	Instructions *string `json:"instructions,omitempty"`
 }
@@ -75,6 +81,16 @@ func (b *AgentGatewayApplyConfiguration) WithPublicURL(value string) *AgentGatew
 	return b
 }
 
+// WithAllowedHosts adds the given value to the AllowedHosts field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AllowedHosts field.
+func (b *AgentGatewayApplyConfiguration) WithAllowedHosts(values ...string) *AgentGatewayApplyConfiguration {
+	for i := range values {
+		b.AllowedHosts = append(b.AllowedHosts, values[i])
+	}
+	return b
+}
+
 // WithAllowedOrigins adds the given value to the AllowedOrigins field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the AllowedOrigins field.
@@ -82,6 +98,14 @@ func (b *AgentGatewayApplyConfiguration) WithAllowedOrigins(values ...string) *A
 	for i := range values {
 		b.AllowedOrigins = append(b.AllowedOrigins, values[i])
 	}
+	return b
+}
+
+// WithLenientHeaders sets the LenientHeaders field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LenientHeaders field is set to the value of the last call.
+func (b *AgentGatewayApplyConfiguration) WithLenientHeaders(value bool) *AgentGatewayApplyConfiguration {
+	b.LenientHeaders = &value
 	return b
 }
 

@@ -18,7 +18,7 @@ type MCPToolStatusApplyConfiguration struct {
 	Phase *apiv1alpha1.Phase `json:"phase,omitempty"`
 	// tools are the tools that it becomes, sorted by name, at most 512. Those of a remote MCP server are known once a gateway asked it.
 	Tools []ToolStatusApplyConfiguration `json:"tools,omitempty"`
-	// toolCount is how many tools it becomes.
+	// toolCount is how many tools it becomes. Absent while it is not known, or while not all tools are.
 	ToolCount *int32 `json:"toolCount,omitempty"`
 	// agents is how many MCPAgents are granted it.
 	Agents *int32 `json:"agents,omitempty"`

@@ -80,7 +80,10 @@ func strip(status *table.Status) map[string]int32 {
 	}
 	for i := range status.Backends {
 		b := &status.Backends[i]
-		*b = table.BackendStatus{Name: b.Name, State: b.State, ErrorClass: b.ErrorClass, ErrorDetail: b.ErrorDetail, Tools: b.Tools, Truncated: b.Truncated}
+		*b = table.BackendStatus{
+			Name: b.Name, State: b.State, ErrorClass: b.ErrorClass, ErrorDetail: b.ErrorDetail, Tools: b.Tools, Truncated: b.Truncated,
+			Unread: unreadOf(b.Unread), Conflicts: conflictsOf(b.Conflicts), ConflictCount: b.ConflictCount,
+		}
 		sizes = append(sizes, len(b.Tools))
 		for j := range b.Tools {
 			t := &b.Tools[j]

@@ -27,12 +27,14 @@ func TestOfAGatewayIsKeptWhatIsTold(t *testing.T) {
 		Name: "server-web", State: table.BackendFailed, ErrorClass: "TLS", ErrorDetail: "more", Since: time.Now(), ServerName: "web", ServerVersion: "1",
 		ProtocolVersions: []string{"2025-11-25"}, CatalogDigest: "c", Tools: manyTools(1, table.ToolDenied), Child: &table.ChildStatus{Running: 1},
 		PromptCount: 1, ResourceCount: 1, Unread: []string{"prompts/list"}, Truncated: []string{"tools/list"},
+		Conflicts: []table.NameConflict{{Kind: "prompt", Name: "a", Backends: []string{"server-web", "tool-x"}}}, ConflictCount: 2,
 	}}}
 	strip(status)
 	want := &table.Status{Revision: "r", TableError: "e", Backends: []table.BackendStatus{{
 		Name: "server-web", State: table.BackendFailed, ErrorClass: "TLS", ErrorDetail: "more",
 		Tools:     []table.ToolStatus{{Name: "Denied0", Digest: "d", Verdict: table.ToolDenied, Reason: "r"}},
-		Truncated: []string{"tools/list"},
+		Truncated: []string{"tools/list"}, Unread: []string{"prompts/list"},
+		Conflicts: []table.NameConflict{{Kind: "prompt", Name: "a", Backends: []string{"server-web", "tool-x"}}}, ConflictCount: 2,
 	}}}
 	if diff := cmp.Diff(want, status); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

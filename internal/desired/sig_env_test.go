@@ -1,0 +1,118 @@
+package desired
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// expanded plays the kubelet (pkg/kubelet, makeEnvironmentVariables; third_party/forked/golang/expansion): later variables win, and
+// references are to what was given before.
+func expanded(vars []corev1.EnvVar) map[string]string {
+	known := map[string]string{"SERVICE_HOST": "10.0.0.1"}
+	for _, v := range vars {
+		var b strings.Builder
+		for rest := v.Value; rest != ""; {
+			switch {
+			case strings.HasPrefix(rest, "$$"):
+				b.WriteByte('$')
+				rest = rest[2:]
+			case strings.HasPrefix(rest, "$(") && strings.Contains(rest, ")"):
+				name, after, _ := strings.Cut(rest[2:], ")")
+				if value, ok := known[name]; ok {
+					b.WriteString(value)
+				} else {
+					b.WriteString("$(" + name + ")")
+				}
+				rest = after
+			default:
+				n := 1
+				if strings.HasPrefix(rest, "$") && len(rest) > 1 {
+					n = 2
+				}
+				b.WriteString(rest[:n])
+				rest = rest[n:]
+			}
+		}
+		known[v.Name] = b.String()
+	}
+	return known
+}
+
+// pairs makes variables of names and values.
+func pairs(texts ...string) []corev1.EnvVar {
+	var vars []corev1.EnvVar
+	for i := 0; i < len(texts); i += 2 {
+		vars = append(vars, corev1.EnvVar{Name: texts[i], Value: texts[i+1]})
+	}
+	return vars
+}
+
+func TestVariablesThatAreGivenTwiceMeanWhatTheyMeanToTheKubelet(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ asked, want []corev1.EnvVar }{
+		"none twice, as they are":    {pairs("A", "$1$", "B", "$(A)$(C)$$("), pairs("A", "$1$", "B", "$(A)$(C)$$(")},
+		"twice":                      {pairs("A", "1", "A", "2"), pairs("A", "2")},
+		"one between refers to it":   {pairs("A", "1", "B", "$(A)/x", "A", "2"), pairs("B", "1/x", "A", "2")},
+		"one after refers to it":     {pairs("A", "1", "A", "2", "B", "$(A)"), pairs("A", "2", "B", "$(A)")},
+		"it refers to itself":        {pairs("A", "1", "A", "$(A):2", "A", "$(A):3"), pairs("A", "1:2:3")},
+		"one by way of another":      {pairs("Z", "0", "A", "$(Z)1", "B", "$(A)", "A", "2"), pairs("Z", "0", "B", "$(Z)1", "A", "2")},
+		"dollars in it":              {pairs("A", "a$b$$(Z)$", "B", "<$(A)(Z)>", "A", "2"), pairs("B", "<a$$b$$(Z)$$(Z)>", "A", "2")},
+		"dollars around it":          {pairs("A", "1", "B", "$$(A)$x$$$(A)$", "A", "2"), pairs("B", "$$(A)$$x$$1$$", "A", "2")},
+		"what it refers to is later": {pairs("A", "$(Z)", "Z", "1", "B", "$(A)", "A", "2"), pairs("Z", "1", "B", "$$(Z)", "A", "2")},
+		"the first refers to itself": {pairs("A", "$(A)", "B", "$(A)", "A", "2"), pairs("B", "$$(A)", "A", "2")},
+		"what it refers to is not there": {
+			pairs("A", "$(SERVICE_HOST)$(X)", "B", "$(A)", "A", "2"), pairs("B", "$(SERVICE_HOST)$(X)", "A", "2"),
+		},
+		"two that are given twice": {
+			pairs("A", "1", "B", "$(A)b", "A", "2$(B)", "B", "$(A)$(B)"), pairs("A", "2"+"1b", "B", "$(A)1b"),
+		},
+		"no reference":      {pairs("A", "1", "B", "$()$(A$(", "A", "2"), pairs("B", "$()$(A$(", "A", "2")},
+		"odd names in them": {pairs("A", "1", "B", "$(A)$()$( A)", "A", "2"), pairs("B", "1$$()$( A)", "A", "2")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := sigEnvironment(tt.asked, nil)
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("variables (-want +got)\n%s", diff)
+			}
+			if diff := cmp.Diff(expanded(tt.asked), expanded(got)); diff != "" {
+				t.Errorf("what the container sees (-as asked +as applied)\n%s", diff)
+			}
+			if problem := SIGEnvironmentProblem(tt.asked); problem != "" {
+				t.Errorf("refused: %s", problem)
+			}
+		})
+	}
+}
+
+func TestTheOperatorsVariablesAreAsIfTheUserHadNotGivenThem(t *testing.T) {
+	t.Parallel()
+	got := sigEnvironment(pairs("A", "1", "B", "$(A)", "A", "2"), pairs("A", "ours"))
+	if diff := cmp.Diff(pairs("B", "$(A)", "A", "ours"), got); diff != "" {
+		t.Errorf("variables (-want +got)\n%s", diff)
+	}
+}
+
+func TestAReferenceToAVariableWhoseValueIsNotKnownHereIsRefused(t *testing.T) {
+	t.Parallel()
+	secret := corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{Key: "k"}}}
+	one := func(name, value string) corev1.EnvVar { return corev1.EnvVar{Name: name, Value: value} }
+	const refused = "env var 'B' (env index 1) refers to $(A), which is given twice, and before it by valueFrom: give each name once"
+	for name, tt := range map[string]struct {
+		asked []corev1.EnvVar
+		want  string
+	}{
+		"between them":           {[]corev1.EnvVar{secret, one("B", "x$(A)"), one("A", "2")}, refused},
+		"after the last":         {[]corev1.EnvVar{secret, one("A", "2"), one("B", "$(A)")}, ""},
+		"the last is the secret": {[]corev1.EnvVar{one("A", "2"), one("B", "$(A)"), secret}, ""},
+		"once":                   {[]corev1.EnvVar{secret, one("B", "$(A)")}, ""},
+		"escaped":                {[]corev1.EnvVar{secret, one("B", "$$(A)"), one("A", "2")}, ""},
+	} {
+		if got := SIGEnvironmentProblem(tt.asked); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}

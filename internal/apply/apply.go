@@ -13,7 +13,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -50,7 +49,6 @@ type Applier struct {
 	mu        sync.Mutex
 	settled   map[identity]settled // of uncached objects
 	corrected map[string]correction
-	told      map[string]time.Time // when it was told that a child was put back
 }
 
 // New returns an Applier that writes, as the field manager of that name, and reads caches through c. ConfigMaps and Secrets are cached
@@ -61,7 +59,6 @@ func New(c client.Client, reader client.Reader, manager string) *Applier {
 		converter: clientapply.NewTypeConverter(c.Scheme()),
 		settled:   map[identity]settled{},
 		corrected: map[string]correction{},
-		told:      map[string]time.Time{},
 	}
 }
 

@@ -2,10 +2,8 @@ package apply
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,8 +18,8 @@ const ReasonDriftCorrected = "DriftCorrected"
 // maxFields is how many fields such an event names.
 const maxFields = 3
 
-// Report makes the Applier record a Warning event about the owner for each child that somebody else changed and that it put back, of one
-// child at most every ten seconds; nil records none. It returns the Applier, and is called before the first Apply.
+// Report makes the Applier record a Warning event about the owner for each child that somebody else changed and that it put back, which
+// is once in disputePause at most; nil records none. It returns the Applier, and is called before the first Apply.
 //
 // A child counts as changed by somebody else if it carries the hash of just what is applied, and differs from that: so neither a first
 // apply, nor an apply of another content, nor what Kubernetes adds is ever told. Who changes the annotation with the hash as well is put
@@ -51,24 +49,11 @@ func (a *Applier) drift(content *unstructured.Unstructured, live client.Object, 
 
 // tell tells that a child was put back. fields are those that differed.
 func (a *Applier) tell(owner, child client.Object, content *unstructured.Unstructured, fields *fieldpath.Set) {
-	if a.recorder == nil || !a.isNews(nameOf(content)) {
+	if a.recorder == nil {
 		return
 	}
 	a.recorder.Eventf(owner, child, corev1.EventTypeWarning, ReasonDriftCorrected, content.GetKind()+"PutBack", "%s",
 		fmt.Sprintf("%s was changed by somebody else, and put back: %s", nameOf(content), shown(fields)))
-}
-
-// isNews says whether it was not told a moment ago that a child was put back, and notes that it is now.
-func (a *Applier) isNews(name string) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	now := time.Now()
-	maps.DeleteFunc(a.told, func(_ string, at time.Time) bool { return now.Sub(at) >= disputePause })
-	if _, lately := a.told[name]; lately {
-		return false
-	}
-	a.told[name] = now
-	return true
 }
 
 // shown names fields: they are ones that we set, so no text of anybody else is among them.

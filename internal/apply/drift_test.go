@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -141,23 +142,26 @@ func TestWhatAPolicyKeepsOtherwiseIsNotToldAsSomebodyElses(t *testing.T) {
 	}
 }
 
-func TestThatAChildWasPutBackIsToldOnceInAWhile(t *testing.T) {
+func TestWhoInsistsOnAFieldIsToldOfOnceInAWhile(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &Applier{told: map[string]time.Time{}}
-		news := func(name string, want bool) {
-			t.Helper()
-			if got := a.isNews(name); got != want {
-				t.Errorf("%s after %d others: news is %t", name, len(a.told), got)
-			}
+		w, recorder := reporting(t)
+		role, edit := otherKinds["Role"].desired, otherKinds["Role"].edit
+		if _, err := w.applier.Apply(t.Context(), makeOwner(), role()); err != nil {
+			t.Fatal(err)
 		}
-		news("a", true)
-		news("b", true)
-		news("a", false)
-		time.Sleep(disputePause) //nolint:forbidigo // virtual time
-		news("a", true)
-		if len(a.told) != 1 {
-			t.Errorf("%d are remembered, want one", len(a.told))
+		for pass, want := range []int{1, 0, 0, 1} {
+			if pass == 3 {
+				time.Sleep(disputePause) //nolint:forbidigo // virtual time
+			}
+			change(w, role(), edit)
+			_, err := w.applier.Apply(t.Context(), makeOwner(), role())
+			if _, disputed := errors.AsType[*FieldConflictError](err); disputed != (want == 0) {
+				t.Errorf("pass %d: %v", pass, err)
+			}
+			if got := told(recorder); len(got) != want {
+				t.Errorf("pass %d tells %q, want %d events", pass, got, want)
+			}
 		}
 	})
 }

@@ -8,16 +8,21 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
+// maxFilled is how many bytes the values may have in all that references were replaced in: each may double what it refers to.
+const maxFilled = 256 << 10
+
 // sigEnvironment is the user's variables, and the operator's, which win. Of a name that is given twice the last counts, as in Kubernetes.
 // The earlier ones are left out, since server-side apply refuses two; a variable between them that refers to one gets its value, as the
-// kubelet would give it. SIGEnvironmentProblem tells where that is not known.
+// kubelet would give it. SIGEnvironmentProblem tells where that cannot be.
 func sigEnvironment(asked, extra []corev1.EnvVar) []corev1.EnvVar {
-	asked = slices.DeleteFunc(slices.Clone(asked), func(v corev1.EnvVar) bool { return names(extra, v.Name) })
+	asked = slices.DeleteFunc(slices.Clone(asked), func(v corev1.EnvVar) bool {
+		return slices.ContainsFunc(extra, func(ours corev1.EnvVar) bool { return ours.Name == v.Name })
+	})
 	var vars []corev1.EnvVar
-	left := leftOut{}
+	left := noneLeftOut(asked)
 	for i, v := range asked {
 		v.Value, _ = left.fill(v.Value)
-		if !left.take(v, asked[:i], asked[i+1:]) {
+		if !left.take(v, i) {
 			vars = append(vars, withDefaults(v))
 		}
 	}
@@ -26,65 +31,79 @@ func sigEnvironment(asked, extra []corev1.EnvVar) []corev1.EnvVar {
 
 // SIGEnvironmentProblem says which variable cannot be carried over by server-side apply as Kubernetes would read it; empty if all can.
 func SIGEnvironmentProblem(asked []corev1.EnvVar) string {
-	left := leftOut{}
+	left := noneLeftOut(asked)
 	for i, v := range asked {
-		var missing string
-		if v.Value, missing = left.fill(v.Value); missing != "" {
-			return fmt.Sprintf("env var '%s' (env index %d) refers to $(%s), which is given twice, and before it by valueFrom: give each name once",
-				v.Name, i, missing)
+		var problem string
+		if v.Value, problem = left.fill(v.Value); problem != "" {
+			return fmt.Sprintf("env var '%s' (env index %d) %s: give each name once", v.Name, i, problem)
 		}
-		left.take(v, asked[:i], asked[i+1:])
+		left.take(v, i)
 	}
 	return ""
 }
 
-func names(vars []corev1.EnvVar, name string) bool {
-	return slices.ContainsFunc(vars, func(v corev1.EnvVar) bool { return v.Name == name })
+// leftOut are the variables that are given again further down.
+type leftOut struct {
+	// stands is what stands for a reference to them, nil where that is not known here.
+	stands map[string]*string
+	// first and last are the indexes at which each name is given.
+	first, last map[string]int
+	// room is for how many bytes references may be replaced.
+	room int
 }
 
-// leftOut are the variables that are given again further down: what stands for a reference to them, nil where that is not known here.
-type leftOut map[string]*string
+func noneLeftOut(asked []corev1.EnvVar) *leftOut {
+	l := &leftOut{stands: map[string]*string{}, first: map[string]int{}, last: map[string]int{}, room: maxFilled}
+	for i, v := range asked {
+		if _, given := l.first[v.Name]; !given {
+			l.first[v.Name] = i
+		}
+		l.last[v.Name] = i
+	}
+	return l
+}
 
-// take notes a variable that is between others, and says whether it is left out.
-func (l leftOut) take(v corev1.EnvVar, before, after []corev1.EnvVar) bool {
-	delete(l, v.Name)
-	if !names(after, v.Name) {
+// take notes a variable at its index, and says whether it is left out.
+func (l *leftOut) take(v corev1.EnvVar, i int) bool {
+	delete(l.stands, v.Name)
+	if l.last[v.Name] <= i {
 		return false
 	}
-	l[v.Name] = nil
+	l.stands[v.Name] = nil
 	if v.ValueFrom == nil {
 		var text strings.Builder
 		for _, p := range partsOf(v.Value) {
 			// What refers to nothing here is text, also where it will stand, after that name is given.
-			if p.name != "" && !names(before, p.name) && (p.name == v.Name || names(after, p.name)) {
+			if first, given := l.first[p.name]; p.name != "" && given && first >= i {
 				p = part{text: "$(" + p.name + ")"}
 			}
 			text.WriteString(p.String())
 		}
-		l[v.Name] = new(text.String())
+		l.stands[v.Name] = new(text.String())
 	}
 	return true
 }
 
-// fill replaces references to what was left out, and names one that is not known. A value without such references stays as it is.
-func (l leftOut) fill(value string) (filled, missing string) {
+// fill replaces references to what was left out, and says why it cannot. A value without such references stays as it is.
+func (l *leftOut) fill(value string) (filled, problem string) {
 	parts := partsOf(value)
-	if !slices.ContainsFunc(parts, func(p part) bool { _, out := l[p.name]; return out }) {
+	if !slices.ContainsFunc(parts, func(p part) bool { _, out := l.stands[p.name]; return out }) {
 		return value, ""
 	}
 	var text strings.Builder
 	for _, p := range parts {
-		stands, out := l[p.name]
-		switch {
-		case out && stands == nil:
-			missing = p.name
-		case out:
-			text.WriteString(*stands)
-		default:
-			text.WriteString(p.String())
+		piece := p.String()
+		if stands, out := l.stands[p.name]; out && stands == nil {
+			return value, fmt.Sprintf("refers to $(%s), which is given twice, and before it by valueFrom", p.name)
+		} else if out {
+			piece = *stands
 		}
+		if l.room -= len(piece); l.room < 0 {
+			return value, fmt.Sprintf("refers to what is given twice, with whose values the environment has more than %d bytes", maxFilled)
+		}
+		text.WriteString(piece)
 	}
-	return text.String(), missing
+	return text.String(), ""
 }
 
 // part is a piece of a variable's value as the kubelet reads it: the name of a variable, or text.
@@ -102,6 +121,7 @@ func (p part) String() string {
 func partsOf(value string) []part {
 	var parts []part
 	var text strings.Builder
+	unclosed := len(value) - 1 - strings.LastIndexByte(value, ')') // in so many bytes at the end no reference begins
 	for value != "" {
 		dollar := strings.IndexByte(value, '$')
 		if dollar < 0 || dollar == len(value)-1 {
@@ -109,12 +129,12 @@ func partsOf(value string) []part {
 		}
 		text.WriteString(value[:dollar])
 		rest := value[dollar+1:]
-		end := strings.IndexByte(rest, ')')
 		switch {
 		case rest[0] == '$':
 			text.WriteByte('$')
 			value = rest[1:]
-		case rest[0] == '(' && end > 0:
+		case rest[0] == '(' && len(rest) > unclosed:
+			end := strings.IndexByte(rest, ')')
 			if end > 1 {
 				parts = append(parts, part{text: text.String()}, part{name: rest[1:end]})
 				text.Reset()

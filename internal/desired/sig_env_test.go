@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -113,6 +114,38 @@ func TestAReferenceToAVariableWhoseValueIsNotKnownHereIsRefused(t *testing.T) {
 	} {
 		if got := SIGEnvironmentProblem(tt.asked); got != tt.want {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
+// TestValuesThatReferToThemselvesDoNotGrowWithoutEnd: sixty-four variables that double would take all memory there is.
+func TestValuesThatReferToThemselvesDoNotGrowWithoutEnd(t *testing.T) {
+	t.Parallel()
+	doubling, many := pairs("A", "x"), pairs("A", strings.Repeat("x", 1000))
+	for range 64 {
+		doubling = append(doubling, corev1.EnvVar{Name: "A", Value: "$(A)$(A)"})
+	}
+	for i := range 1000 {
+		many = append(many, corev1.EnvVar{Name: fmt.Sprintf("B%d", i), Value: "$(A)"})
+	}
+	const refused = " refers to what is given twice, with whose values the environment has more than 262144 bytes: give each name once"
+	for name, tt := range map[string]struct {
+		asked []corev1.EnvVar
+		want  string
+	}{
+		"it doubles":            {doubling, "env var 'A' (env index 18)" + refused},
+		"many refer to one":     {append(many, pairs("A", "2")...), "env var 'B262' (env index 263)" + refused},
+		"one that is not twice": {many, ""},
+	} {
+		if got := SIGEnvironmentProblem(tt.asked); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		size := 0
+		for _, v := range sigEnvironment(tt.asked, nil) {
+			size += len(v.Value)
+		}
+		if size > 2*maxFilled {
+			t.Errorf("%s: %d bytes are applied", name, size)
 		}
 	}
 }

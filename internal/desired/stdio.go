@@ -133,8 +133,8 @@ func bridged(pod *corev1.PodSpec, server *mcpv1alpha1.MCPServer, env Environment
 	c.StartupProbe = healthProbe("/readyz", c.StartupProbe)
 }
 
-// bridgeCommand is the bridge's part of the command line. The kubelet would replace $(NAME) in it, so '$' is doubled. The environment is the
-// server's: nothing in it is meant for the bridge.
+// bridgeCommand is the bridge's part of the command line. The kubelet would replace $(NAME) in it: nothing that stands there may hold a '$'. The
+// environment is the server's: nothing in it is meant for the bridge.
 func bridgeCommand(server *mcpv1alpha1.MCPServer, graceSeconds int64) []string {
 	sessions := strings.ToLower(string(server.Spec.Sessions))
 	if sessions == "" {

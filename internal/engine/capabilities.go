@@ -16,48 +16,62 @@ import (
 // maxNamed is how many tools a change names; of the others it tells the number.
 const maxNamed = 5
 
-// digests are those over all tools of servers that have more of them than a status lists. They are not stored: what changes beyond the
-// list while the operator does not run is not noticed. The zero value is empty.
-type digests struct {
+// offer is what a status does not hold of what a server offers. The zero value knows nothing.
+type offer struct {
+	// generation is the one that told it.
+	generation int64
+	// digest is that over all tools, if there are more of them than a status lists.
+	digest string
+}
+
+// offers are those of servers. They are not stored: what changes beyond the list while the operator does not run is not noticed. The zero
+// value is empty.
+type offers struct {
 	mu sync.Mutex
-	of map[types.NamespacedName]string
+	of map[types.NamespacedName]offer
 }
 
-func (d *digests) get(server types.NamespacedName) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.of[server]
+func (o *offers) get(server types.NamespacedName) offer {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.of[server]
 }
 
-// set keeps a digest; an empty one forgets.
-func (d *digests) set(server types.NamespacedName, digest string) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if digest == "" {
-		delete(d.of, server)
+// set keeps an offer; the zero value forgets.
+func (o *offers) set(server types.NamespacedName, told offer) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if told == (offer{}) {
+		delete(o.of, server)
 		return
 	}
-	if d.of == nil {
-		d.of = map[types.NamespacedName]string{}
+	if o.of == nil {
+		o.of = map[types.NamespacedName]offer{}
 	}
-	d.of[server] = digest
+	o.of[server] = told
+}
+
+// learnedAt is the generation that told what the status says of the server. After a restart Verified has to tell it, which it does not of a
+// rollout in which no pod was ready for a while.
+func (s *scope) learnedAt() int64 {
+	return cmp.Or(s.offered.get(client.ObjectKeyFromObject(s.server)).generation, s.stored(mcpv1alpha1.ConditionVerified).ObservedGeneration)
 }
 
 // changeOf says what the server offers now and did not before, in the words of its API. That another generation has another name, version or
 // protocol is what its author asked for, and no news.
 func (s *scope) changeOf(result *mcp.Result) string {
 	before, after := s.before.Status.DeepCopy(), &s.server.Status
-	if was := before.ServerInfo; was != nil && s.stored(mcpv1alpha1.ConditionVerified).ObservedGeneration != s.server.Generation {
+	if was := before.ServerInfo; was != nil && s.learnedAt() != s.server.Generation {
 		was.Name, was.Version, was.ProtocolVersion = after.ServerInfo.Name, after.ServerInfo.Version, after.ServerInfo.ProtocolVersion
 	}
 	change := s.kind().CapabilityChange(before, after)
-	s.learned = true
+	s.learned = offer{generation: s.server.Generation}
 	if s.dialect != nil || !result.ToolsTruncated {
 		return change // other APIs tell of no tools
 	}
-	s.allTools = result.ToolsDigest
-	known := s.offered.get(client.ObjectKeyFromObject(s.server))
-	if known != "" && s.allTools != "" && known != s.allTools && len(toolDiff(before, after)) == 0 {
+	known, is := s.offered.get(client.ObjectKeyFromObject(s.server)).digest, result.ToolsDigest
+	s.learned.digest = is
+	if known != "" && is != "" && known != is && len(toolDiff(before, after)) == 0 {
 		change = joined(change, fmt.Sprintf("tools changed: some of those after the first %d by name", len(after.Tools)))
 	}
 	return change

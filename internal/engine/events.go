@@ -45,8 +45,8 @@ func (s *scope) report(ctx context.Context, result reconcile.Result, pass Pass) 
 	if s.holds() {
 		recordSkip(s.server)
 	}
-	if s.learned {
-		s.offered.set(client.ObjectKeyFromObject(s.object), s.allTools)
+	if s.learned != (offer{}) {
+		s.offered.set(client.ObjectKeyFromObject(s.object), s.learned)
 	}
 	if s.capabilityChange != "" {
 		capabilityChanges.WithLabelValues(s.server.Name, s.server.Namespace).Inc()

@@ -43,6 +43,7 @@ func failingPod(diagnosis diagnose.Finding, pods []corev1.Pod, now time.Time) di
 		left := stuckAfter - now.Sub(unreadySince(&pods[i]))
 		switch {
 		case found.Reason == "":
+			later = sooner(later, found.After)
 		case slices.Contains(failsForGood, found.Reason):
 			return found
 		case left > 0:

@@ -46,7 +46,7 @@ func TestWhatIsWrongForGoodIsToldApartFromWhatMayPass(t *testing.T) {
 	}{
 		"no pods":                            {},
 		"all pods are ready":                 {pods: pods{*makePod(ready)}},
-		"a container that has just begun":    {pods: pods{*makePod(is(running(time.Second)), unready(time.Second))}},
+		"a container that has just begun":    {pods: pods{*makePod(is(running(time.Second)), unready(time.Second))}, after: 9 * time.Second},
 		"one that is slow to be ready":       {pods: pods{*makePod(unready(time.Minute))}, after: 9 * time.Minute},
 		"one that is not ready for long":     {pods: pods{*makePod(unready(10 * time.Minute))}, reason: "NotReady"},
 		"one that waits for a node":          {pods: pods{*makePod(unschedulable, made(4*time.Minute))}, after: 6 * time.Minute},
@@ -59,6 +59,9 @@ func TestWhatIsWrongForGoodIsToldApartFromWhatMayPass(t *testing.T) {
 		"a failure behind one that starts":   {pods: pods{*makePod(unready(time.Minute)), *makePod(is(ended(1, "Error")))}, reason: "CrashLooping"},
 		"pods that may not be made":          {diagnosis: quota, reason: "PodRejected", message: quota.Message},
 		"a copy that crashes is nobody's":    {diagnosis: copied, pods: pods{*makePod(ready)}},
+		"a copy that crashes hides no pod that has just begun": {
+			diagnosis: copied, pods: pods{*makePod(is(running(time.Second)), unready(time.Second))}, after: 9 * time.Second,
+		},
 		"what events say is told": {
 			diagnosis: explained, pods: pods{*makePod(is(waiting("ContainerCreating", "")))}, reason: "MountFailed", message: explained.Message,
 		},

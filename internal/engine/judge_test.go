@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/mcp"
@@ -185,18 +186,22 @@ func TestWhatAServerSaidBeforeItAskedForATokenStandsForThatGenerationOnly(t *tes
 	}
 	tests := map[string]struct {
 		stored metav1.Condition
+		told   int64 // the generation that told what is known; 0 after a restart
 		want   mcpv1alpha1.MCPServerStatus
 	}{
-		"it was verified in this generation":          {verified, known},
-		"it asked in this generation before":          {asksToken, known},
-		"another program was verified":                {older(verified), mcpv1alpha1.MCPServerStatus{}},
-		"another program that asked for a token, too": {older(asksToken), mcpv1alpha1.MCPServerStatus{}},
+		"it was verified in this generation":                {verified, 0, known},
+		"it asked in this generation before":                {asksToken, 0, known},
+		"another program was verified":                      {older(verified), 0, mcpv1alpha1.MCPServerStatus{}},
+		"another program that asked for a token, too":       {older(asksToken), 0, mcpv1alpha1.MCPServerStatus{}},
+		"another program, and no pod was ready in between":  {noPod, 1, mcpv1alpha1.MCPServerStatus{}},
+		"the same program, and no pod was ready in between": {noPod, 2, known},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := makeScope(makeDeployment(), []metav1.Condition{tt.stored}, nil)
 			s.server.Status = *known.DeepCopy()
+			s.offered.set(types.NamespacedName{Namespace: "team", Name: "demo"}, offer{generation: tt.told})
 			s.learn(&mcp.Result{AuthRequired: true})
 			if diff := cmp.Diff(tt.want, s.server.Status); diff != "" {
 				t.Errorf("status (-want +got)\n%s", diff)

@@ -102,6 +102,11 @@ func TestThatAServerKeepsSessionsWhichItsAuthorDeniesIsToldOnce(t *testing.T) {
 	if answer, silence := parted(told.Message); answer != verified.Message || silence != "" {
 		t.Errorf("what it answered is %q, %q", answer, silence)
 	}
+	rollout := makeScope(makeDeployment(), []metav1.Condition{told}, nil)
+	rollout.server.Spec.Sessions, rollout.server.Status.Sessions = mcpv1alpha1.SessionsStateless, mcpv1alpha1.SessionsStateful
+	if out := rollout.warned(reconcile.Outcome{Message: "ok", Generation: 1}); out.Message != "ok"+keepsSessions {
+		t.Errorf("in a rollout it says %q", out.Message)
+	}
 	with := func(c metav1.Condition) *mcpv1alpha1.MCPServer {
 		return makeServer(func(server *mcpv1alpha1.MCPServer) { server.Status.Conditions = []metav1.Condition{c} })
 	}

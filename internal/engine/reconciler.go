@@ -79,7 +79,7 @@ type Reconciler struct {
 	applier  *apply.Applier
 	refs     *references
 	mounts   diagnose.Memory
-	offered  digests
+	offered  offers
 	prober   *probe.Scheduler
 	trusted  sync.Map // without a prober: the id of what the last handshake that succeeded trusted, by the server's name
 }
@@ -197,7 +197,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	}
 	r.refs.forget(key)
 	r.trusted.Delete(key)
-	r.offered.set(key, "")
+	r.offered.set(key, offer{})
 	r.applier.Forget(&corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: desired.ConfigMapName(key.Name)}})
 	deleteMetrics(r.kind().Name(), key)
 }

@@ -56,10 +56,10 @@ type scope struct {
 	// verdict is what the prober knows; set by verify.
 	verdict probe.Verdict
 
-	// capabilityChange says what differs from the last handshake, allTools is the digest over all tools where a status does not list them
-	// all; set by verify. learned says that there was a handshake to learn from.
-	capabilityChange, allTools string
-	learned                    bool
+	// capabilityChange says what differs from the last handshake, learned is what is to be known of it in the next pass; set by verify.
+	// Empty: there was no handshake to learn from.
+	capabilityChange string
+	learned          offer
 }
 
 func newScope(r *Reconciler, obj client.Object) *scope {

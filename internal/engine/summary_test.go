@@ -358,26 +358,3 @@ func TestAProbeCountsOnlyWhenPodsAndDeploymentAreEquallyFresh(t *testing.T) {
 		})
 	}
 }
-
-func TestADialectIsToldADiagnosisInTheWordsThatAreKnownOfOld(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		diagnosis diagnose.Finding
-		want      string
-	}{
-		"what is told in them": {diagnose.Finding{Reason: "CrashLooping", Message: "Container crashing"}, "Container crashing"},
-		"what more is told of now": {
-			diagnose.Finding{Reason: "CrashLooping", Message: "Container crashing; why", Known: "Container crashing"}, "Container crashing",
-		},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := makeScope(makeDeployment(), nil, nil)
-			s.diagnosis = tt.diagnosis
-			if got := s.summarize(reconcile.Result{}).Diagnosis; got != tt.want {
-				t.Errorf("told is %q, want %q", got, tt.want)
-			}
-		})
-	}
-}

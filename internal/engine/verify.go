@@ -83,8 +83,10 @@ func (s *scope) warned(out reconcile.Outcome) reconcile.Outcome {
 	if out.IsDone() && isUnverified(s.server) {
 		out.Message += unverified
 	}
+	denied := s.server.Spec.Sessions == mcpv1alpha1.SessionsStateless && s.server.Status.Sessions == mcpv1alpha1.SessionsStateful
 	isNow := out.Generation == 0 || out.Generation == s.server.Generation
-	if out.IsDone() && isNow && s.server.Spec.Sessions == mcpv1alpha1.SessionsStateless && s.server.Status.Sessions == mcpv1alpha1.SessionsStateful {
+	isSaid := strings.HasSuffix(s.stored(mcpv1alpha1.ConditionVerified).Message, keepsSessions) // stands through a rollout: the event tells it once
+	if out.IsDone() && denied && (isNow || isSaid) {
 		out.Message += keepsSessions
 	}
 	return out
@@ -286,7 +288,7 @@ func (s *scope) learn(result *mcp.Result) {
 	status := &s.server.Status
 	if result.AuthRequired {
 		// What was not told: if it is known of this generation it stands, of another program it does not.
-		forget := s.stored(mcpv1alpha1.ConditionVerified).ObservedGeneration != s.server.Generation
+		forget := s.learnedAt() != s.server.Generation
 		if result.ProtocolVersion != "" {
 			s.identify(result)
 			s.capabilityChange = s.changeOf(result)

@@ -22,7 +22,7 @@ const (
 	maxURL          = 2048
 	maxPath         = 1024
 	maxPrefix       = 64
-	maxArgument     = 128 << 10 // Linux passes no longer ones on (MAX_ARG_STRLEN)
+	maxArgument     = 128<<10 - 1 // Linux passes no longer ones on (MAX_ARG_STRLEN, which counts the NUL behind it)
 	maxSeconds      = 3600
 )
 

@@ -235,9 +235,9 @@ func TestBackendsAreValidated(t *testing.T) {
 			stdio, change(func(b *Backend) { b.Command[0] = "" }),
 			[]string{"backends[0].command: must name a program with transport Stdio"},
 		},
-		"an argument that ends early": {
-			stdio, change(func(b *Backend) { b.Command = []string{"a", "b\x00c"} }),
-			[]string{"backends[0].command[1]: must be at most 131072 bytes without NUL"},
+		"arguments that end early, or that Linux does not pass on": {
+			stdio, change(func(b *Backend) { b.Command = []string{"a", "\x00", strings.Repeat("a", 1<<17)} }),
+			[]string{"backends[0].command[1]: must be at most 131071 bytes without NUL", "backends[0].command[2]: must be at most 131071 bytes without NUL"},
 		},
 		"a child with what only HTTP has": {
 			stdio, change(func(b *Backend) {

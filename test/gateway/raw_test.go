@@ -110,7 +110,11 @@ func TestAClientThatKeepsNoSessionReachesWhoeverNeedsNone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := launch.Serve(t, binary, tc.backends)
+			patience := "2s"
+			if tc.asked == list { // it tells what is known by then: here of all
+				patience = "30s"
+			}
+			g := launch.Serve(t, binary, tc.backends, "--listing-timeout", patience)
 			for _, when := range []string{"before", "after"} {
 				r, answer := post(t, g.URL, tc.asked)
 				for _, want := range tc.want {

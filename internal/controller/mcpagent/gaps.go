@@ -72,16 +72,13 @@ func conflictSentences(sources map[string]string, statuses []route.Heard) []stri
 	for source, count := range cut {
 		list = append(list, fmt.Sprintf("%s has %d names of prompts and resources in conflict", source, count))
 	}
-	return bounded(list)
+	return few(list)
 }
 
 func (c clash) sentence(names []string) string {
 	what, none := plurals[c.kind], "so none of these is served"
 	if len(names) == 1 {
-		what, none = c.kind, "so it is not served"
-		if c.kind == "resourceTemplate" {
-			what = "resource template"
-		}
+		what, none = strings.TrimSuffix(what, "s"), "so it is not served"
 	}
 	remedy := "grant one of them in another MCPAgent"
 	if c.kind == "prompt" {
@@ -131,7 +128,7 @@ func (s *scope) unreadSentences(sources map[string]string, statuses []route.Hear
 		}
 		list = append(list, sentence)
 	}
-	return bounded(list), after
+	return few(list), after
 }
 
 // unreadSince notes what is unread, and returns since when.
@@ -149,8 +146,8 @@ func (s *scope) unreadSince(unread map[string]bool) map[string]time.Time {
 	return now
 }
 
-// bounded sorts sentences, and counts those that there is no room for.
-func bounded(list []string) []string {
+// few sorts sentences, and counts those that there is no room for.
+func few(list []string) []string {
 	slices.Sort(list)
 	if more := len(list) - maxGaps; more > 0 {
 		list = append(list[:maxGaps], fmt.Sprintf("and %d more", more))

@@ -87,21 +87,19 @@ func (s *scope) readChildren(ctx context.Context, in *route.Input) error {
 func (s *scope) compile(ctx context.Context, in route.Input) error {
 	if route.NeedsWritten(in) {
 		var err error
-		if in.Written, err = s.written(ctx); err != nil {
+		if in.Written, _, err = s.written(ctx); err != nil {
 			return err
 		}
 	}
 	if s.route, s.refused = route.Compile(in); s.refused == nil {
-		if s.recall(s.key()).table != nil {
-			s.remember(s.key(), func(m *memory) { m.table = nil })
-		}
+		s.keepTable(s.key(), "")
 		return nil
 	}
-	written, err := s.written(ctx)
+	written, text, err := s.written(ctx)
 	if err != nil || written == nil {
 		return err
 	}
-	s.remember(s.key(), func(m *memory) { m.table = written })
+	s.keepTable(s.key(), text)
 	in.Written = written
 	if out, err := route.Withdraw(in); err == nil { // else it is written as no operator writes it, and what to take out is not known
 		s.route = out
@@ -109,27 +107,29 @@ func (s *scope) compile(ctx context.Context, in route.Input) error {
 	return nil
 }
 
-// written reads the table that was last written; nil if it is not there as it was written, and not remembered either.
-func (s *scope) written(ctx context.Context) (*table.Table, error) {
+// written reads the table that was last written, and its text; nil if it is not there as it was written, and not kept either.
+func (s *scope) written(ctx context.Context) (t *table.Table, text string, err error) {
 	name, revision := desired.GatewayName(s.agent.Name), s.agent.Status.TableRevision
 	if revision == "" {
-		return nil, nil //nolint:nilnil // that none was written is no error
+		return nil, "", nil
 	}
 	values, err := s.contents.read(ctx, s.agent.Namespace, map[string][]string{name: {desired.TableKey}})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	raw := []byte(values[name][desired.TableKey].text)
-	t := route.Read(raw, revision)
-	remembered := s.recall(s.key())
-	last := remembered.revision
-	if t == nil && last != "" { // the status could not be written after the table
-		t = route.Read(raw, last)
+	read := func(text string) *table.Table {
+		if t := route.Read([]byte(text), revision); t != nil {
+			return t
+		}
+		return route.Read([]byte(text), s.recall(s.key()).revision) // the status could not be written after the table
 	}
-	if known := remembered.table; t == nil && known != nil && (known.Revision == revision || known.Revision == last) {
-		t, s.tampered = known, true
+	text = values[name][desired.TableKey].text
+	if t = read(text); t == nil {
+		text = s.keptTable(s.key())
+		t = read(text)
+		s.tampered = t != nil
 	}
-	return t, nil
+	return t, text, nil
 }
 
 // find reads an object of the agent's namespace, and says whether it exists.

@@ -3,7 +3,6 @@ package mcpagent
 import (
 	"context"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"strings"
@@ -95,23 +94,10 @@ func wrongBundle(b issuerBundle, values map[string]map[string]value) string {
 		return named + " not found: create it"
 	case !has:
 		return fmt.Sprintf("%s has no key '%s': add it", named, ref.Key)
-	case !holdsCertificate(found.text):
+	case !x509.NewCertPool().AppendCertsFromPEM([]byte(found.text)): // as the gateway reads it
 		return fmt.Sprintf("%s: the key '%s' holds no PEM certificate: correct it", named, ref.Key)
 	}
 	return ""
-}
-
-// holdsCertificate says whether a text has a certificate, in PEM, that can be read.
-func holdsCertificate(text string) bool {
-	for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
-		if block.Type != "CERTIFICATE" || len(block.Headers) != 0 {
-			continue // as crypto/x509 does
-		}
-		if _, err := x509.ParseCertificate(block.Bytes); err == nil {
-			return true
-		}
-	}
-	return false
 }
 
 // observeIssuers says whether the certificates are there that issuers are verified by. That holds up nothing: the gateway serves everybody

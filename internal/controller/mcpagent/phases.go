@@ -137,7 +137,7 @@ func (s *scope) writeTable(ctx context.Context, table *corev1.ConfigMap) reconci
 	}
 	status, revision := &s.agent.Status, s.route.Table.Revision
 	if s.refused != nil {
-		s.remember(s.key(), func(m *memory) { m.table = s.route.Table })
+		s.keepTable(s.key(), string(s.route.JSON))
 	}
 	if status.TableRevision != revision {
 		previous := status.TableRevision

@@ -27,12 +27,12 @@ import (
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/apply"
+	"github.com/mcp-operator/mcp-operator/internal/bounded"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/cluster"
 	"github.com/mcp-operator/mcp-operator/internal/controller/mcpagent/observer"
 	"github.com/mcp-operator/mcp-operator/internal/diagnose"
 	"github.com/mcp-operator/mcp-operator/internal/probe"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
-	"github.com/mcp-operator/mcp-operator/internal/table"
 )
 
 // The values of the label "phase" of mcpagent_reconcile_phase_duration_seconds.
@@ -128,6 +128,7 @@ type Reconciler struct {
 
 	mu       sync.Mutex
 	memories map[types.NamespacedName]memory
+	refused  bounded.Map[types.NamespacedName, string] // the tables of agents that are refused: they can be made of nothing else
 }
 
 // asker is told of gateways and knows what they serve. *observer.Observer is one.
@@ -138,13 +139,12 @@ type asker interface {
 }
 
 // memory is what is remembered of an agent: the last table and those before it, when the last was written, when a gateway was last seen
-// to serve one of them, which lists gateways could not read, and what the table of one that is refused holds.
+// to serve one of them, and which lists gateways could not read.
 type memory struct {
 	revision       string
 	before         []replaced // the oldest first
 	written, heard time.Time
 	unread         map[string]time.Time // since when, by what is told of it; never changed
-	table          *table.Table         // the last one, of an agent that is refused: it can be made of nothing else
 }
 
 // replaced is a table that another one took the place of.
@@ -286,6 +286,27 @@ func (r *Reconciler) recall(key types.NamespacedName) memory {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.memories[key]
+}
+
+// maxRefused is how many bytes of tables of agents that are refused are kept. One that is not is not put back when somebody changes it.
+const maxRefused = 32 << 20
+
+// keepTable keeps the table of an agent that is refused; an empty one is that of an agent that is not.
+func (r *Reconciler) keepTable(key types.NamespacedName, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if text == "" {
+		r.refused.Drop(key)
+		return
+	}
+	r.refused.Put(key, text, len(text), maxRefused)
+}
+
+func (r *Reconciler) keptTable(key types.NamespacedName) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text, _ := r.refused.Get(key)
+	return text
 }
 
 // patience is for how long what is stored still counts though no gateway was heard: it was heard not long ago, or the operator has just

@@ -288,6 +288,7 @@ func (r *Reconciler) forget(key types.NamespacedName) {
 	r.applier.Forget(&corev1.Secret{ObjectMeta: meta})
 	r.mu.Lock()
 	delete(r.memories, key)
+	r.refused.Drop(key)
 	r.mu.Unlock()
 	deleteMetrics(key)
 }

@@ -149,7 +149,7 @@ func TestATableWhoseRevisionDidNotReachTheStatusIsKnownAgain(t *testing.T) {
 	for name, want := range map[string]bool{table.Revision: true, "another": false} {
 		s := makeScope(t, r, agent)
 		r.remember(s.key(), func(m *memory) { m.revision = name })
-		if got, err := s.written(t.Context()); err != nil || (got != nil) != want {
+		if got, _, err := s.written(t.Context()); err != nil || (got != nil) != want {
 			t.Errorf("table %v, want one: %t; error %v", got, want, err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestTheTableOfARefusedAgentIsPutBack(t *testing.T) {
 	}
 }
 
-func TestNoTableIsRememberedOfAnAgentThatIsMended(t *testing.T) {
+func TestNoTableIsKeptOfAnAgentThatIsMendedOrGone(t *testing.T) {
 	t.Parallel()
 	r, _ := makeReconciler(t, makeServer())
 	agent := makeAgent()
@@ -229,11 +229,16 @@ func TestNoTableIsRememberedOfAnAgentThatIsMended(t *testing.T) {
 	mended := agent.Spec.Auth
 	agent.Spec.Auth = mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthTokens, Audiences: []string{known.Issuer}}
 	s := makeScope(t, r, agent)
-	if r.recall(s.key()).table == nil {
-		t.Error("none is remembered of an agent that is refused")
+	if r.keptTable(s.key()) == "" {
+		t.Error("none is kept of an agent that is refused")
 	}
+	r.forget(s.key())
+	if r.keptTable(s.key()) != "" {
+		t.Error("one is kept of an agent that is gone")
+	}
+	makeScope(t, r, agent)
 	agent.Spec.Auth = mended
-	if makeScope(t, r, agent); r.recall(s.key()).table != nil {
-		t.Error("one is remembered of an agent that is mended")
+	if makeScope(t, r, agent); r.keptTable(s.key()) != "" {
+		t.Error("one is kept of an agent that is mended")
 	}
 }

@@ -206,17 +206,23 @@ func (s *secret) find(text []byte, from int) (start, end int) {
 		}
 		return -1, 0
 	}
+	next := from // what is before it was looked at: a text full of anchors, which the server may send, is gone through once
 	for at := from; ; at++ {
 		found := bytes.Index(text[at:], s.anchor)
 		if found < 0 {
 			return -1, 0
 		}
 		at += found
-		for start = max(from, at-s.reachBefore); start <= at-s.before; start++ {
+		first := max(next, at-s.reachBefore)
+		for start = first; start <= at-s.before; start++ {
+			if inRun(text, first, start) {
+				continue
+			}
 			if n, _ := s.match(text[start:]); start+n > at {
 				return outside(text, from, start), start + n
 			}
 		}
+		next = max(next, at-s.before+1)
 	}
 }
 

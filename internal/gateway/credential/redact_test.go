@@ -83,6 +83,18 @@ func TestNoCutLetsASecretThrough(t *testing.T) {
 	}
 }
 
+// A server knows the credential that it was sent, and may write what takes the longest to look through.
+func TestATextThatIsMadeToBeSlowIsNot(t *testing.T) {
+	r := NewRedactor("Bearer " + strings.Repeat("@!#+", 1<<10) + "w0rd$")
+	for name, part := range map[string]string{"of anchors": "w0rd", "of backslashes before anchors": strings.Repeat(`\`, 60<<10) + "w0rd"} {
+		text := []byte(strings.Repeat(part, 256<<10/len(part)))
+		begun := time.Now()
+		if _, found := r.Redact(text); found || time.Since(begun) > 10*time.Second {
+			t.Errorf("a text %s took %s", name, time.Since(begun))
+		}
+	}
+}
+
 // pieces is a reader that brings at most size bytes at once.
 type pieces struct {
 	text string

@@ -124,7 +124,9 @@ func (x *exchange) turnAway(b *Backend, verdict gateVerdict) {
 	}
 	data, _ := json.Marshal(problem{Class: class}) //nolint:errchkjson // strings and booleans
 	x.reply.reject(status, wire.NewError(x.request.ID, wire.CodeInternal, why, data))
-	x.span.End(telemetry.Outcome{Status: telemetry.StatusRejected, Code: wire.CodeInternal, Principal: x.principal.Subject})
+	x.span.End(telemetry.Outcome{
+		Status: telemetry.StatusRejected, Code: wire.CodeInternal, Principal: x.principal.Subject, Flood: verdict == gateCallerFull,
+	})
 }
 
 // note tells the backend's gate how the call ended. A call that was given up, or could not be sent, tells nothing, and nor does one of

@@ -17,10 +17,11 @@ const hostPause = time.Minute
 // isServed says whether a table names the host: among those that it allows, or in the URL that clients know the endpoint by. An address is
 // served in any case: it cannot be made to lead elsewhere, as a name can (DNS rebinding).
 func isServed(e *table.Endpoint, host string) bool {
-	if _, err := netip.ParseAddr(host); err == nil {
+	// Names first: they are what clients ask for, and cost the least.
+	if slices.ContainsFunc(e.AllowedHosts, func(pattern string) bool { return matchesHost(pattern, host) }) {
 		return true
 	}
-	if slices.ContainsFunc(e.AllowedHosts, func(pattern string) bool { return matchesHost(pattern, host) }) {
+	if _, err := netip.ParseAddr(host); err == nil {
 		return true
 	}
 	public, err := url.Parse(e.PublicURL)

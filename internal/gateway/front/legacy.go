@@ -96,9 +96,9 @@ func (v *visit) enter() (s *session, status int, why string) {
 // errNoSession is the answer to who names no session, where one is wanted.
 var errNoSession = errors.New("the Mcp-Session-Id header is missing: send initialize first, and the id it gave with every request")
 
-// allWantSessions says whether no backend is left that may serve who has no session.
+// allWantSessions says whether no backend is left that may serve who has no session. Where there are none at all nobody wants one.
 func (v *visit) allWantSessions() bool {
-	return !slices.ContainsFunc(v.state.Backends, func(b *Backend) bool { return !b.wantsSession() })
+	return len(v.state.Backends) > 0 && !slices.ContainsFunc(v.state.Backends, func(b *Backend) bool { return !b.wantsSession() })
 }
 
 // initialize opens a session: its id is the passport, sealed to the caller.

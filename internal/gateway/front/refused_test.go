@@ -1,6 +1,7 @@
 package front
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -118,4 +119,27 @@ func TestACallThatIsRefusedHasAnAuditLine(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A caller who has all of its share at a backend under way, and calls on and on, does not write the log full.
+func TestCallsBeyondACallersShareHaveNoMoreLinesThanAFloodHas(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		const calls, told = 30, 20
+		y := newYoung(t, Limits{})
+		b := NewBackend(table.Backend{Name: "a"}, &shelf{capabilities: tellingTools, tools: []string{plain("t")}})
+		y.use(ctx, b)
+		synctest.Wait()
+		b.gate.held["192.0.2.1"] = y.limits.Calls
+		for range calls {
+			if status, answer, _ := y.asks(ctx, "tools/call", "t"); status != http.StatusTooManyRequests {
+				t.Fatalf("%d: %s", status, answer)
+			}
+		}
+		if lines := strings.Count(y.audit.String(), "\n"); lines != told {
+			t.Errorf("%d lines of %d calls:\n%s", lines, calls, y.audit.String())
+		}
+	})
 }

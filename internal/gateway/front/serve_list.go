@@ -53,10 +53,16 @@ func (x *exchange) hidden() func(name string) bool {
 	if !x.isSessionless() {
 		return nil
 	}
-	return func(name string) bool {
-		b := x.state.byName[name]
-		return b != nil && b.wantsSession()
+	wanting := map[string]bool{} // asked once: a page has many entries, and of a backend either all or none are shown
+	for _, b := range x.state.Backends {
+		if b.wantsSession() {
+			wanting[b.Config.Name] = true
+		}
 	}
+	if len(wanting) == 0 {
+		return nil
+	}
+	return func(name string) bool { return wanting[name] }
 }
 
 // isSessionless says that the client is of a version that has sessions, and names none.

@@ -269,6 +269,14 @@ func TestAnEndpointWithoutBackendsOffersListsThatMayBeFilled(t *testing.T) {
 			if _, answer, _ := y.asks(t.Context(), list+"/list", ""); !strings.Contains(answer, fmt.Sprintf(`%q:[]`, list)) {
 				t.Error(answer)
 			}
+			// And a client of an older version that keeps no session: nobody is there who wants one.
+			body := `{"jsonrpc":"2.0","id":1,"method":"` + list + `/list"}`
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, table.DefaultPath, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			if y.ServeHTTP(w, r); !strings.Contains(w.Body.String(), fmt.Sprintf(`%q:[]`, list)) {
+				t.Errorf("%d: %s", w.Code, w.Body)
+			}
 		}
 	})
 }

@@ -30,16 +30,16 @@ var verifySteps = []step{
 // testSteps are those of `make test`, the quick ones first.
 var testSteps = []step{
 	{target: "test-unit", what: "unit tests with the race detector", budget: 3 * time.Minute, wants: []need{postgres}},
-	{target: "test-gateway", what: "the gateway between real clients and servers", budget: 150 * time.Second},
+	{target: "test-gateway", what: "the gateway between real clients and servers", budget: 3 * time.Minute},
 	{target: "cluster-build", what: "the local cluster's binaries", budget: 9 * time.Minute, needs: []need{linux, root}},
-	{target: "test-cel", what: "schema rules on a real API server", budget: 60 * time.Second, needs: []need{apiServer}},
+	{target: "test-cel", what: "schema rules on a real API server", budget: 45 * time.Second, needs: []need{apiServer}},
 	{target: "test-envtest", what: "controllers on a real API server", budget: 240 * time.Second, needs: []need{apiServer}},
 	{target: "test-envtest-oldest", what: "both, as the oldest supported Kubernetes", budget: 240 * time.Second, needs: []need{apiServer}},
 	{
 		target: "images", what: "images of the operator and of real MCP servers", budget: 120 * time.Second,
 		needs: []need{linux, root, npm}, after: []string{"cluster-build"},
 	},
-	{target: "conformance", what: "the official MCP suites, through the gateway", budget: 60 * time.Second, needs: []need{linux, installedNPM}},
+	{target: "conformance", what: "the official MCP suites, through the gateway", budget: 45 * time.Second, needs: []need{linux, installedNPM}},
 	{
 		target: "test-e2e", what: "the operator on the local cluster", budget: 8 * time.Minute,
 		needs: []need{linux, root, npm}, after: []string{"cluster-build", "images"},

@@ -112,6 +112,12 @@ type AgentServer struct {
 	// +optional
 	Tools *ToolPolicy `json:"tools,omitempty"`
 
+	// timeoutSeconds is how long one call of a tool of the server may take, in seconds. Default: 60.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	TimeoutSeconds int32 `json:"timeoutSeconds,omitempty"`
+
 	// trusted lets the server's own tool annotations count: readOnly and denyDestructive need it. Default: false.
 	// +optional
 	Trusted bool `json:"trusted,omitempty"`

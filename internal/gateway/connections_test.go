@@ -42,7 +42,7 @@ func newCrowded(t *testing.T, most int, secured bool) *crowded {
 			<-c.slow
 		}
 		http.NotFound(w, r)
-	}), slog.New(slog.DiscardHandler))
+	}), slog.New(slog.DiscardHandler), 0)
 	server.ConnState = c.open.note
 	listener := net.Listener(c.open)
 	if secured {

@@ -47,6 +47,8 @@ type Options struct {
 	// Response, Event and ResponseHeader bound what a backend may send, in bytes: one response, one notification or request, and
 	// the header of an HTTP response.
 	Response, Event, ResponseHeader int
+	// Header bounds the header of a request, in bytes.
+	Header int
 	// Connect bounds a TCP connect to a backend, and StreamIdle how long its response may be silent once it has begun.
 	Connect, StreamIdle time.Duration
 	// Connections is how many connections are accepted at once.
@@ -98,6 +100,7 @@ func flagSet(name string, o *Options) *flag.FlagSet {
 	flags.DurationVar(&o.DrainTimeout, "drain-timeout", 20*time.Second, "`time` for requests in flight to end after that")
 	flags.DurationVar(&o.Hold, "hold", 10*time.Second, "`time` that a request which was not sent yet waits for its backend to come back")
 	flags.IntVar(&o.Connections, "max-connections", 10_000, "`number` of connections accepted at once")
+	flags.IntVar(&o.Header, "max-header-bytes", 64<<10, "`bytes` of the largest header of a request")
 	flags.IntVar(&o.Response, "max-response-bytes", 16<<20, "`bytes` of the largest response of a backend")
 	flags.IntVar(&o.Event, "max-event-bytes", 1<<20, "`bytes` of the largest notification or request of a backend over HTTP")
 	flags.IntVar(&o.ResponseHeader, "max-response-header-bytes", 64<<10, "`bytes` of the largest header of a backend's HTTP response")
@@ -109,6 +112,7 @@ func flagSet(name string, o *Options) *flag.FlagSet {
 	flags.IntVar(&l.Bodies, "max-bodies-bytes", 16<<20, "`bytes` of request bodies of one caller in memory at once")
 	flags.IntVar(&l.TotalBodies, "max-total-bodies-bytes", 64<<20, "`bytes` of request bodies of all callers in memory at once")
 	flags.IntVar(&l.Depth, "max-json-depth", 64, "deepest `nesting` of a request's JSON")
+	flags.IntVar(&l.Members, "max-json-members", 10_000, "`number` of members of one object of a request's JSON")
 	flags.IntVar(&l.Calls, "max-calls", 100, "`number` of requests of one caller at once")
 	flags.IntVar(&l.Streams, "max-streams", 50, "`number` of event streams of one caller")
 	flags.IntVar(&l.Sessions, "max-sessions", 100, "`number` of sessions of one caller (protocol versions up to 2025-11-25)")
@@ -263,6 +267,7 @@ func (o *Options) validate() []error {
 		{"max-bodies-bytes", l.Bodies},
 		{"max-total-bodies-bytes", l.TotalBodies},
 		{"max-json-depth", l.Depth},
+		{"max-json-members", l.Members},
 		{"max-calls", l.Calls},
 		{"max-streams", l.Streams},
 		{"max-sessions", l.Sessions},
@@ -270,6 +275,7 @@ func (o *Options) validate() []error {
 		{"max-total-streams", l.TotalStreams},
 		{"max-total-sessions", l.TotalSessions},
 		{"max-connections", o.Connections},
+		{"max-header-bytes", o.Header},
 		{"max-response-bytes", o.Response},
 		{"max-event-bytes", o.Event},
 		{"max-response-header-bytes", o.ResponseHeader},

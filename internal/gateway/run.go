@@ -55,7 +55,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := g.start(serving); err != nil {
 		return err
 	}
-	server := newServer(contained(g.turnAway(f), faults), logger)
+	server := newServer(contained(g.turnAway(f), faults), logger, o.Header)
 	server.ConnState = open.note
 	go f.Serve(serving)
 	go func() { g.fail(server.Serve(listener)) }()
@@ -138,10 +138,8 @@ func isLoopback(address net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// maxHeader bounds the header of a request, in bytes.
-const maxHeader = 64 << 10
-
-func newServer(handler http.Handler, logger *slog.Logger) *http.Server {
+// newServer makes a server of requests whose header has at most maxHeader bytes.
+func newServer(handler http.Handler, logger *slog.Logger, maxHeader int) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: 10 * time.Second,
@@ -244,7 +242,7 @@ func (g *gateway) serveHealth(ctx context.Context) error {
 	if file := g.options.StatusTokenFile; file != "" {
 		mux.Handle("GET /status", g.status(file))
 	}
-	g.health = newServer(contained(mux, g.panics), g.logger)
+	g.health = newServer(contained(mux, g.panics), g.logger, g.options.Header)
 	g.health.ReadTimeout, g.health.WriteTimeout = 10*time.Second, 10*time.Second
 	open := newConnections(listener, maxHealthConnections)
 	g.health.ConnState = open.note

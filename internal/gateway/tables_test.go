@@ -111,7 +111,7 @@ func TestToolsInTheFolderOfDefinitionsAreServedAndGoWithTheirTable(t *testing.T)
 func TestAPanicOfAHandlerIsAnErrorAndABrokenConnectionIsNot(t *testing.T) {
 	t.Parallel()
 	var logged strings.Builder
-	server := newServer(nil, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	server := newServer(nil, slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})), 0)
 	server.ErrorLog.Printf("http: TLS handshake error from %s: EOF", "10.0.0.1:80")
 	server.ErrorLog.Printf("http: panic serving %s: %v\n%s", "10.0.0.1:80", "boom", "goroutine 1")
 	lines := strings.Split(strings.TrimSpace(logged.String()), "\n")

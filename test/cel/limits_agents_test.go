@@ -41,6 +41,7 @@ var agentNumbers = []number{
 	{scaling("minReplicas: 1, maxReplicas: %d"), "spec.scaling.maxReplicas", 1, 1000},
 	{scaling("maxReplicas: 2, targetCPUUtilizationPercentage: %d"), "spec.scaling.targetCPUUtilizationPercentage", 1, 1000},
 	{gateway("replicas: %d"), "spec.gateway.replicas", 1, 100},
+	{"spec: {servers: [{name: a, timeoutSeconds: %d}]}", "spec.servers[].timeoutSeconds", 1, 3600},
 	{workload("podSecurity: {runAsNonRoot: false, runAsUser: %d}"), "spec.runtime.podSecurity.runAsUser", 0, 2147483647},
 	{workload("podSecurity: {runAsGroup: %d}"), "spec.runtime.podSecurity.runAsGroup", 0, 2147483647},
 	{workload("podSecurity: {fsGroup: %d}"), "spec.runtime.podSecurity.fsGroup", 0, 2147483647},

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,6 +31,43 @@ func wordy(handler http.Handler) http.Handler {
 		w.Header().Set("X-Words", strings.Repeat("word", 2<<10))
 		handler.ServeHTTP(w, r)
 	})
+}
+
+func TestARequestIsBoundedByWhatTheFlagsSay(t *testing.T) {
+	g := launch.Serve(t, binary, []table.Backend{{Name: "server", URL: serve(t, modernOnly(small("server", "who")))}},
+		"--max-header-bytes", "8192", "--max-json-members", "20")
+	members := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"m%d":%d`, i, i)
+		}
+		return `{"first":1` + b.String() + `}`
+	}
+	for name, tc := range map[string]struct {
+		arguments string
+		want      int
+	}{
+		"a few members": {members(10), http.StatusOK},
+		"too many":      {members(20), http.StatusBadRequest},
+	} {
+		body, headers := modernCall("who", tc.arguments)
+		if r, answer := post(t, g.URL, body, append(headers, "X-Words", strings.Repeat("x", 4<<10))...); r.StatusCode != tc.want {
+			t.Errorf("%s: %s, want %d: %.200s", name, r.Status, tc.want, answer)
+		}
+	}
+	r, err := http.NewRequest(http.MethodPost, g.URL, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Words", strings.Repeat("x", 16<<10))
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return // the connection may end before the answer was read
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("a header that is too large: %s", response.Status)
+	}
 }
 
 func TestTheHeaderOfABackendsResponseIsBounded(t *testing.T) {

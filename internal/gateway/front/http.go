@@ -259,7 +259,7 @@ func (v *visit) read(rc *http.ResponseController) (m *wire.Message, status int, 
 	}
 	_ = rc.SetReadDeadline(time.Time{})
 	limits := wire.DefaultLimits
-	limits.Bytes, limits.Depth = v.limits.Body, v.limits.Depth
+	limits.Bytes, limits.Depth, limits.Members = v.limits.Body, v.limits.Depth, v.limits.Members
 	m, err = wire.Parse(body, limits)
 	if err != nil {
 		return nil, http.StatusBadRequest, err

@@ -12,8 +12,8 @@ type Limits struct {
 	// Bodies is how much of request bodies one caller may have in memory, in bytes, TotalBodies all together; those of up to 4 KiB
 	// do not count. Defaults 16 MiB and 64 MiB.
 	Bodies, TotalBodies int
-	// Depth is the deepest nesting of a request's JSON. Default 64.
-	Depth int
+	// Depth is the deepest nesting of a request's JSON, and Members how many one object of it may have. Defaults 64 and 10,000.
+	Depth, Members int
 	// Calls is how many requests of one caller are answered at once, and how many messages without an answer are passed on besides.
 	// Where there are several backends, half of the calls may be at one. Default 100.
 	Calls int
@@ -61,6 +61,7 @@ func (l Limits) withDefaults() Limits {
 	number(&l.Bodies, 16<<20)
 	number(&l.TotalBodies, 64<<20)
 	number(&l.Depth, 64)
+	number(&l.Members, 10_000)
 	number(&l.Calls, 100)
 	number(&l.Streams, 50)
 	number(&l.Sessions, 100)

@@ -16,6 +16,8 @@ type AgentServerApplyConfiguration struct {
 	Prefix *apiv1alpha1.NamePrefix `json:"prefix,omitempty"`
 	// tools says which tools are granted. Default: all.
 	Tools *ToolPolicyApplyConfiguration `json:"tools,omitempty"`
+	// timeoutSeconds is how long one call of a tool of the server may take, in seconds. Default: 60.
+	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 	// trusted lets the server's own tool annotations count: readOnly and denyDestructive need it. Default: false.
 	Trusted *bool `json:"trusted,omitempty"`
 }
@@ -47,6 +49,14 @@ func (b *AgentServerApplyConfiguration) WithPrefix(value apiv1alpha1.NamePrefix)
 // If called multiple times, the Tools field is set to the value of the last call.
 func (b *AgentServerApplyConfiguration) WithTools(value *ToolPolicyApplyConfiguration) *AgentServerApplyConfiguration {
 	b.Tools = value
+	return b
+}
+
+// WithTimeoutSeconds sets the TimeoutSeconds field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the TimeoutSeconds field is set to the value of the last call.
+func (b *AgentServerApplyConfiguration) WithTimeoutSeconds(value int32) *AgentServerApplyConfiguration {
+	b.TimeoutSeconds = &value
 	return b
 }
 

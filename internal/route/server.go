@@ -38,7 +38,7 @@ func (c *compiler) compileServer(g grant) (compiled, *refusal) {
 		Name: desired.ServerBackend(server.Name), Transport: how.transport, URL: how.url, HostHeader: how.hostHeader, PodsHost: how.podsHost,
 		CAFile: how.caFile, Prefix: string(g.server.Prefix), Tools: policyOf(g.server.Tools), Trusted: g.server.Trusted,
 		TimeoutSeconds: int(g.server.TimeoutSeconds),
-		Guarded: true, AllowPrivate: true, // who may make EndpointSlices could lead the Service to the gateway's own ports
+		Guarded:        true, AllowPrivate: true, // who may make EndpointSlices could lead the Service to the gateway's own ports
 	}
 	if was := c.written(out.backend.Name); c.withdraws && was != nil {
 		if err := checkAlone(out.backend); err != nil { // what it would be granted is nothing

@@ -29,9 +29,11 @@ func sigEnvironment(asked, extra []corev1.EnvVar) []corev1.EnvVar {
 	return append(vars, extra...)
 }
 
-// SIGEnvironmentProblem says which variable cannot be carried over by server-side apply as Kubernetes would read it; empty if all can.
-func SIGEnvironmentProblem(asked []corev1.EnvVar) string {
+// SIGEnvironmentProblem says which variable cannot be carried over by server-side apply as Kubernetes would read it; empty if all can. from is
+// what else the container's variables come from.
+func SIGEnvironmentProblem(asked []corev1.EnvVar, from ...corev1.EnvFromSource) string {
 	left := noneLeftOut(asked)
+	left.from = from
 	for i, v := range asked {
 		var problem string
 		if v.Value, problem = left.fill(v.Value); problem != "" {
@@ -44,16 +46,21 @@ func SIGEnvironmentProblem(asked []corev1.EnvVar) string {
 
 // leftOut are the variables that are given again further down.
 type leftOut struct {
-	// stands is what stands for a reference to them, nil where that is not known here.
-	stands map[string]*string
+	// stands is what stands for a reference to them.
+	stands map[string]standIn
 	// first and last are the indexes at which each name is given.
 	first, last map[string]int
 	// room is for how many bytes references may be replaced.
 	room int
+	// from is where variables come from before any of these is given.
+	from []corev1.EnvFromSource
 }
 
+// standIn is the text that stands for a reference to a variable, or what it is given by if that is not known here.
+type standIn struct{ text, unknown string }
+
 func noneLeftOut(asked []corev1.EnvVar) *leftOut {
-	l := &leftOut{stands: map[string]*string{}, first: map[string]int{}, last: map[string]int{}, room: maxFilled}
+	l := &leftOut{stands: map[string]standIn{}, first: map[string]int{}, last: map[string]int{}, room: maxFilled}
 	for i, v := range asked {
 		if _, given := l.first[v.Name]; !given {
 			l.first[v.Name] = i
@@ -69,19 +76,37 @@ func (l *leftOut) take(v corev1.EnvVar, i int) bool {
 	if l.last[v.Name] <= i {
 		return false
 	}
-	l.stands[v.Name] = nil
-	if v.ValueFrom == nil {
-		var text strings.Builder
-		for _, p := range partsOf(v.Value) {
-			// What refers to nothing here is text, also where it will stand, after that name is given.
-			if first, given := l.first[p.name]; p.name != "" && given && first >= i {
-				p = part{text: "$(" + p.name + ")"}
-			}
-			text.WriteString(p.String())
-		}
-		l.stands[v.Name] = new(text.String())
-	}
+	l.stands[v.Name] = l.standIn(v, i)
 	return true
+}
+
+// standIn is what stands for a reference to a variable that is left out, after its own references were filled in.
+func (l *leftOut) standIn(v corev1.EnvVar, i int) standIn {
+	if v.ValueFrom != nil {
+		return standIn{unknown: "valueFrom"}
+	}
+	var text strings.Builder
+	for _, p := range partsOf(v.Value) {
+		// What is given only from here on is not meant: the reference is to what the name stood for before that, or else it is text, also where
+		// it will stand, after the name is given.
+		if first, given := l.first[p.name]; p.name != "" && given && first >= i {
+			if l.mayBeGiven(p.name) {
+				return standIn{unknown: fmt.Sprintf("a value with $(%s), which envFrom or Kubernetes may give", p.name)}
+			}
+			p = part{text: "$(" + p.name + ")"}
+		}
+		text.WriteString(p.String())
+	}
+	return standIn{text: text.String()}
+}
+
+// mayBeGiven says whether a variable of that name may be there before any is given: by envFrom, or by Kubernetes, which tells containers of
+// Services.
+func (l *leftOut) mayBeGiven(name string) bool {
+	if strings.HasSuffix(name, "_SERVICE_HOST") || strings.HasSuffix(name, "_PORT") || strings.Contains(name, "_PORT_") {
+		return true
+	}
+	return slices.ContainsFunc(l.from, func(source corev1.EnvFromSource) bool { return strings.HasPrefix(name, source.Prefix) })
 }
 
 // fill replaces references to what was left out, and says why it cannot. A value without such references stays as it is.
@@ -93,10 +118,10 @@ func (l *leftOut) fill(value string) (filled, problem string) {
 	var text strings.Builder
 	for _, p := range parts {
 		piece := p.String()
-		if stands, out := l.stands[p.name]; out && stands == nil {
-			return value, fmt.Sprintf("refers to $(%s), which is given twice, and before it by valueFrom", p.name)
+		if stands, out := l.stands[p.name]; out && stands.unknown != "" {
+			return value, fmt.Sprintf("refers to $(%s), which is given twice, and before it by %s", p.name, stands.unknown)
 		} else if out {
-			piece = *stands
+			piece = stands.text
 		}
 		if l.room -= len(piece); l.room < 0 {
 			return value, fmt.Sprintf("refers to what is given twice, with whose values the environment has more than %d bytes", maxFilled)

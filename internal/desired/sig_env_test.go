@@ -2,6 +2,8 @@ package desired
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,9 +12,10 @@ import (
 )
 
 // expanded plays the kubelet (pkg/kubelet, makeEnvironmentVariables; third_party/forked/golang/expansion): later variables win, and
-// references are to what was given before.
-func expanded(vars []corev1.EnvVar) map[string]string {
+// references are to what was given before. before is what envFrom gave.
+func expanded(vars []corev1.EnvVar, before map[string]string) map[string]string {
 	known := map[string]string{"SERVICE_HOST": "10.0.0.1"}
+	maps.Copy(known, before)
 	for _, v := range vars {
 		var b strings.Builder
 		for rest := v.Value; rest != ""; {
@@ -79,7 +82,7 @@ func TestVariablesThatAreGivenTwiceMeanWhatTheyMeanToTheKubelet(t *testing.T) {
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("variables (-want +got)\n%s", diff)
 			}
-			if diff := cmp.Diff(expanded(tt.asked), expanded(got)); diff != "" {
+			if diff := cmp.Diff(expanded(tt.asked, nil), expanded(got, nil)); diff != "" {
 				t.Errorf("what the container sees (-as asked +as applied)\n%s", diff)
 			}
 			if problem := SIGEnvironmentProblem(tt.asked); problem != "" {
@@ -116,6 +119,60 @@ func TestAReferenceToAVariableWhoseValueIsNotKnownHereIsRefused(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, tt.want)
 		}
 	}
+}
+
+// TestAReferenceToWhatWasGivenBeforeAllVariablesIsRefusedWhereItHasToBeFilledIn: what envFrom and Services give is not known here, and the
+// same reference further down would be to what the variable of that name gives.
+func TestAReferenceToWhatWasGivenBeforeAllVariablesIsRefusedWhereItHasToBeFilledIn(t *testing.T) {
+	t.Parallel()
+	all, prefixed := []corev1.EnvFromSource{{}}, []corev1.EnvFromSource{{Prefix: "CM_"}}
+	fromA := corev1.EnvVar{Name: "A", ValueFrom: &corev1.EnvVarSource{ConfigMapKeyRef: &corev1.ConfigMapKeySelector{Key: "A"}}}
+	mixed := slices.Concat(pairs("B", "x-$(A)", "A", "last"), []corev1.EnvVar{fromA}, pairs("B2", "$(A)", "B", "$(B)$(B)"))
+	refused := func(name string, i int, of, to string) string {
+		return fmt.Sprintf("env var '%s' (env index %d) refers to $(%s), which is given twice, and before it by a value with $(%s), "+
+			"which envFrom or Kubernetes may give: give each name once", name, i, of, to)
+	}
+	for name, tt := range map[string]struct {
+		asked []corev1.EnvVar
+		from  []corev1.EnvFromSource
+		want  string
+	}{
+		"by way of another":              {mixed, all, refused("B", 4, "B", "A")},
+		"there is no envFrom":            {mixed, nil, ""},
+		"envFrom gives no such name":     {mixed, prefixed, ""},
+		"envFrom gives names like it":    {pairs("CM_A", "$(CM_A):1", "CM_A", "$(CM_A):2"), prefixed, refused("CM_A", 1, "CM_A", "CM_A")},
+		"to itself":                      {pairs("A", "$(A):1", "A", "$(A):2"), all, refused("A", 1, "A", "A")},
+		"nobody refers to it":            {pairs("A", "$(A):1", "A", "2"), all, ""},
+		"the last refers to it":          {pairs("A", "1", "A", "2", "B", "$(A)"), all, ""},
+		"no variable gives it":           {pairs("A", "$(C)", "B", "$(A)", "A", "2"), all, ""},
+		"it was given before":            {pairs("C", "1", "A", "$(C)", "B", "$(A)", "A", "2"), all, ""},
+		"it is escaped":                  {pairs("A", "$$(A)", "B", "$(A)", "A", "2"), all, ""},
+		"the address of a Service":       {serviceVariable("KUBERNETES_SERVICE_HOST"), nil, refused("B", 1, "A", "KUBERNETES_SERVICE_HOST")},
+		"the port of a Service":          {serviceVariable("KUBERNETES_SERVICE_PORT"), nil, refused("B", 1, "A", "KUBERNETES_SERVICE_PORT")},
+		"a port by its name":             {serviceVariable("DB_SERVICE_PORT_SQL"), nil, refused("B", 1, "A", "DB_SERVICE_PORT_SQL")},
+		"a Service as a link":            {serviceVariable("DB_PORT"), nil, refused("B", 1, "A", "DB_PORT")},
+		"an address as a link":           {serviceVariable("DB_PORT_80_TCP_ADDR"), nil, refused("B", 1, "A", "DB_PORT_80_TCP_ADDR")},
+		"a name that is of no Service":   {serviceVariable("DB_HOST"), nil, ""},
+		"a name without that of Service": {serviceVariable("PORT"), nil, ""},
+	} {
+		if got := SIGEnvironmentProblem(tt.asked, tt.from...); got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+		before := map[string]string{}
+		for _, source := range tt.from {
+			before[source.Prefix+"A"], before[source.Prefix+"C"] = "fromcm", "fromcm"
+		}
+		if tt.want == "" {
+			if diff := cmp.Diff(expanded(tt.asked, before), expanded(sigEnvironment(tt.asked, nil), before)); diff != "" {
+				t.Errorf("%s: what the container sees (-as asked +as applied)\n%s", name, diff)
+			}
+		}
+	}
+}
+
+// serviceVariable refers to a variable before it is given, by way of another.
+func serviceVariable(name string) []corev1.EnvVar {
+	return pairs("A", "$("+name+")", "B", "$(A)", name, "mine", "A", "2")
 }
 
 // TestValuesThatReferToThemselvesDoNotGrowWithoutEnd: sixty-four variables that double would take all memory there is.

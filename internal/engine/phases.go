@@ -163,7 +163,11 @@ func (s *scope) observePods(ctx context.Context) reconcile.Outcome {
 	status.Replicas, status.ReadyReplicas = 0, s.readyReplicas()
 	status.Selector = metav1.FormatLabelSelector(&metav1.LabelSelector{MatchLabels: desired.Selector(s.server.Name)})
 	if s.deployment == nil {
-		return reconcile.Wait(mcpv1alpha1.ReasonInitializing, "Waiting for the Deployment to be created", 0)
+		message := "Waiting for the Deployment to be created"
+		if why := s.heldUp(); why != "" {
+			message = "There is no Deployment of this server: " + why
+		}
+		return reconcile.Wait(mcpv1alpha1.ReasonInitializing, message, 0)
 	}
 	status.Replicas = s.deployment.Status.Replicas
 	s.diagnosis = diagnose.Subject{}.Workload(ctx, s.APIReader, &s.mounts, s.deployment, s.pods)

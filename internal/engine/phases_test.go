@@ -58,6 +58,9 @@ func TestAvailableTellsWhetherAPodIsReadyAndElseWhy(t *testing.T) {
 	foreign := func(d *appsv1.Deployment) { d.OwnerReferences[0].UID = "uid-other" }
 	crash := func(pod *corev1.Pod) { pod.Status.ContainerStatuses[0].State = ended(1, "Error") }
 	named := func(name string) func(*corev1.Pod) { return func(pod *corev1.Pod) { pod.Name = name } }
+	taken := metav1.Condition{
+		Type: "Applied", Status: metav1.ConditionFalse, Reason: "OwnershipConflict", Message: "Deployment demo belongs to somebody else", ObservedGeneration: 2,
+	}
 	waitingForPods := reconcile.Wait("Initializing", "Waiting for pods to become ready", 0)
 	waitingForDeployment := reconcile.Wait("Initializing", "Waiting for the Deployment to be created", 0)
 	// pulling is a pod whose image cannot be pulled.
@@ -73,11 +76,16 @@ func TestAvailableTellsWhetherAPodIsReadyAndElseWhy(t *testing.T) {
 	tests := map[string]struct {
 		objects []client.Object
 		stored  []metav1.Condition
+		told    []metav1.Condition // in this pass, before
 		want    reconcile.Outcome
 		ready   int32
 	}{
 		"there is no Deployment":            {want: waitingForDeployment},
 		"the Deployment is somebody else's": {objects: []client.Object{makeDeployment(foreign), makePod(crash)}, want: waitingForDeployment},
+		"the Deployment is somebody else's, which was told": {
+			objects: []client.Object{makeDeployment(foreign)}, told: []metav1.Condition{taken},
+			want: reconcile.Wait("Initializing", "There is no Deployment of this server: Deployment demo belongs to somebody else", 0),
+		},
 		"a pod is ready": {
 			objects: []client.Object{makeDeployment(), makePod(ready)}, ready: 1,
 			want: reconcile.Done("Available", "1 of 1 replicas are ready"),
@@ -136,6 +144,9 @@ func TestAvailableTellsWhetherAPodIsReadyAndElseWhy(t *testing.T) {
 			s := makeScope(nil, tt.stored, nil)
 			s.Client = fake.NewClientBuilder().WithScheme(makeScheme(t)).WithObjects(tt.objects...).Build()
 			s.seen = false
+			for _, c := range tt.told {
+				s.set(c)
+			}
 			got := s.observePods(t.Context())
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(reconcile.Outcome{})); diff != "" {
 				t.Errorf("outcome (-want +got)\n%s", diff)

@@ -49,7 +49,9 @@ func newCrowded(t *testing.T, most int, secured bool) *crowded {
 		certified := httptest.NewUnstartedServer(nil)
 		certified.StartTLS()
 		t.Cleanup(certified.Close)
-		listener = tls.NewListener(c.open, &tls.Config{Certificates: certified.TLS.Certificates})
+		listener = &securedConnections{
+			connections: c.open, config: &tls.Config{Certificates: certified.TLS.Certificates}, logger: slog.New(slog.DiscardHandler),
+		}
 		c.config = &tls.Config{InsecureSkipVerify: true}
 	}
 	go func() { c.served <- server.Serve(listener) }()

@@ -3,7 +3,6 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log"
@@ -130,7 +129,7 @@ func listen(ctx context.Context, o Options, logger *slog.Logger) (net.Listener, 
 		return nil, nil, errors.Join(fmt.Errorf("the certificate for clients: %w", err), listener.Close())
 	}
 	config.NextProtos = []string{"http/1.1"}
-	return tls.NewListener(open, config), open, nil
+	return &securedConnections{connections: open, config: config, logger: logger}, open, nil
 }
 
 func isLoopback(address net.Addr) bool {
@@ -157,7 +156,11 @@ func contained(next http.Handler, faults *panics.Recorder) http.Handler {
 		return nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if attempt(w, r) != nil {
+		// net/http holds the request until it has found the end of its body, even if nobody wants it: but not the header, which is
+		// counted nowhere by then. The handlers have a copy, since what they leave behind may look at it still.
+		err := attempt(w, r.WithContext(r.Context()))
+		r.Header, r.URL, r.RequestURI = nil, nil, ""
+		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
 	})

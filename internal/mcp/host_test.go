@@ -66,17 +66,17 @@ const hintHost = "Set spec.hostHeader to a name it accepts, or start it with a f
 func TestTheRefusedHostHeaderIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		server http.Handler
+		server func() http.Handler // one of each subtest: what an SSE server sends goes to all that listen
 		sse    bool
 	}{
-		"no sessions": {server: mcptest.Modern(nil)},
-		"sessions":    {server: mcptest.Legacy(nil)},
-		"SSE":         {server: &mcptest.SSE{}, sse: true},
+		"no sessions": {server: func() http.Handler { return mcptest.Modern(nil) }},
+		"sessions":    {server: func() http.Handler { return mcptest.Legacy(nil) }},
+		"SSE":         {server: func() http.Handler { return &mcptest.SSE{} }, sse: true},
 	} {
 		for _, status := range []int{http.StatusForbidden, http.StatusMisdirectedRequest} {
 			t.Run(fmt.Sprintf("%s, %d", name, status), func(t *testing.T) {
 				t.Parallel()
-				server := mcptest.Pipe(t, mcptest.HostGuard(status, tc.server, "localhost:8080"))
+				server := mcptest.Pipe(t, mcptest.HostGuard(status, tc.server(), "localhost:8080"))
 				probe := func(host string) (*mcp.Result, error) {
 					return client.Probe(t.Context(), mcp.Target{URL: server.URL, Host: host, SSE: tc.sse, Transport: server.Transport()})
 				}

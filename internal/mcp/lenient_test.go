@@ -34,25 +34,30 @@ func moved(status int, to string, next http.Handler) http.Handler {
 
 func TestARedirectIsFollowedWithinTheServerAndByALenientClientAlone(t *testing.T) {
 	t.Parallel()
-	const where = "Set spec.path to the path it redirects to."
+	const (
+		within    = ", which is never followed. Set spec.path to "
+		where     = within + "the path it redirects to."
+		elsewhere = " that leads to another server or names no place: it is never followed. " +
+			"Check spec.port, and what the server takes for its own address."
+	)
 	for name, tc := range map[string]struct {
 		status  int
 		to      string
 		follows bool
-		hint    string // of a client that is not lenient
+		told    string // to a client that is not lenient, and where it is not followed to the other
 	}{
-		"307 to a path":                        {307, "/mcp/", true, "Set spec.path to /mcp/."},
-		"308 to a path":                        {308, "/mcp/", true, "Set spec.path to /mcp/."},
-		"to a relative path":                   {307, "mcp/", true, "Set spec.path to /mcp/."},
-		"to the name that it was called by":    {307, "http://HOST/mcp/", true, "Set spec.path to /mcp/."},
+		"307 to a path":                        {307, "/mcp/", true, within + "/mcp/."},
+		"308 to a path":                        {308, "/mcp/", true, within + "/mcp/."},
+		"to a relative path":                   {307, "mcp/", true, within + "/mcp/."},
+		"to the name that it was called by":    {307, "http://HOST/mcp/", true, within + "/mcp/."},
 		"with a query":                         {307, "/mcp/?a=b", true, where},
-		"by a status that loses what was sent": {302, "/mcp/", false, "Set spec.path to /mcp/."},
-		"to another scheme":                    {307, "https://HOST/mcp/", false, where},
-		"to another port":                      {307, "http://demo.team.svc:8081/mcp/", false, where},
-		"to another host":                      {307, "http://" + mcptest.Canary + ".example/mcp/", false, where},
-		"to another host, without a scheme":    {307, "//" + mcptest.Canary + ".example/mcp/", false, where},
-		"to somebody":                          {307, "http://me:secret@HOST/mcp/", false, where},
-		"to nowhere":                           {307, "", false, where},
+		"by a status that loses what was sent": {302, "/mcp/", false, within + "/mcp/."},
+		"to another scheme":                    {307, "https://HOST/mcp/", false, elsewhere},
+		"to another port":                      {307, "http://demo.team.svc:8081/mcp/", false, elsewhere},
+		"to another host":                      {307, "http://" + mcptest.Canary + ".example/mcp/", false, elsewhere},
+		"to another host, without a scheme":    {307, "//" + mcptest.Canary + ".example/mcp/", false, elsewhere},
+		"to somebody":                          {307, "http://me:secret@HOST/mcp/", false, elsewhere},
+		"to nowhere":                           {307, "", false, elsewhere},
 		"to what spec.path does not take":      {307, "/a%20b//", false, where},
 		"to itself":                            {307, "/mcp", false, where},
 	} {
@@ -63,7 +68,7 @@ func TestARedirectIsFollowedWithinTheServerAndByALenientClientAlone(t *testing.T
 				return client.Probe(t.Context(), mcp.Target{URL: server.URL, Host: serviceHost, Transport: server.Transport()})
 			}
 			_, err := probe(client)
-			want := fmt.Sprintf("The server answers server/discover with a redirect (HTTP %d), which is never followed. %s", tc.status, tc.hint)
+			want := fmt.Sprintf("The server answers server/discover with a redirect (HTTP %d)%s", tc.status, tc.told)
 			if mcp.ReasonOf(err) != mcp.Redirected || err.Error() != want {
 				t.Errorf("of a strict client: %v", err)
 			}
@@ -73,6 +78,9 @@ func TestARedirectIsFollowedWithinTheServerAndByALenientClientAlone(t *testing.T
 				t.Fatalf("%v", err)
 			}
 			if !tc.follows {
+				if tc.told != where && err.Error() != want { // of a place within, it was followed for a while
+					t.Errorf("of a lenient client: %v", err)
+				}
 				return
 			}
 			if result.Server.Name != "script" || len(result.Tools) != 1 {
@@ -84,6 +92,21 @@ func TestARedirectIsFollowedWithinTheServerAndByALenientClientAlone(t *testing.T
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestARedirectOfWhatIsPostedToAnEventStreamBlamesNoPath(t *testing.T) {
+	t.Parallel()
+	server := mcptest.Serve(t, &mcptest.SSE{Post: func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set("Location", "/messages/")
+		w.WriteHeader(http.StatusTemporaryRedirect)
+		return false
+	}})
+	_, err := client.Probe(t.Context(), mcp.Target{URL: server.URL, SSE: true})
+	const want = "The server answers initialize with a redirect (HTTP 307) from the place that its event stream names, " +
+		"which is never followed: it has to name the place where it takes messages."
+	if mcp.ReasonOf(err) != mcp.Redirected || err.Error() != want {
+		t.Errorf("%v", err)
 	}
 }
 

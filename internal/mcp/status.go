@@ -33,6 +33,12 @@ func (p *prober) judge(step string, r reply) error {
 	case r.status >= 300 && r.status < 400 && p.followed >= maxRedirects:
 		return failure(Redirected, nil, "The server answers %s with one redirect after another (HTTP %d). "+
 			"Set spec.path to the path where they end.", step, r.status)
+	case r.status >= 300 && r.status < 400 && p.stream != nil:
+		return failure(Redirected, nil, "The server answers %s with a redirect (HTTP %d) from the place that its event stream names, "+
+			"which is never followed: it has to name the place where it takes messages.", step, r.status)
+	case r.status >= 300 && r.status < 400 && r.redirect == nil:
+		return failure(Redirected, nil, "The server answers %s with a redirect (HTTP %d) that leads to another server or names no place: "+
+			"it is never followed. Check spec.port, and what the server takes for its own address.", step, r.status)
 	case r.status >= 300 && r.status < 400:
 		return failure(Redirected, nil, "The server answers %s with a redirect (HTTP %d), which is never followed. "+
 			"Set spec.path to %s.", step, r.status, cmp.Or(p.pathOf(r.redirect), "the path it redirects to"))

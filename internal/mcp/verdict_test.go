@@ -186,7 +186,8 @@ var badServers = map[string]verdict{
 		mcptest.Redirect("http://169.254.169.254/" + mcptest.Canary),
 		mcp.Limits{},
 		mcp.Redirected,
-		"The server answers server/discover with a redirect (HTTP 307), which is never followed. Set spec.path to the path it redirects to.",
+		"The server answers server/discover with a redirect (HTTP 307) that leads to another server or names no place: it is never followed. " +
+			"Check spec.port, and what the server takes for its own address.",
 	},
 	"401 without a challenge": {
 		mcptest.Unauthorized(),

@@ -88,6 +88,12 @@ func (in *Input) narrowedAuth(publicURL string) (table.Auth, bool) {
 	}, true
 }
 
+// letsNobodyIn says whether a table refuses every token.
+func letsNobodyIn(auth *table.Auth) bool {
+	noAccount := auth.ServiceAccounts == nil || len(auth.ServiceAccounts.Subjects) == 0
+	return auth.Type != table.AuthNone && noAccount && len(auth.OIDC) == 0
+}
+
 // narrowIssuer takes from an issuer that was written what the specification does not let in, and says whether anybody is left. Of a
 // specification that lets in all, that is nothing but what the operator does not allow.
 func (in *Input) narrowIssuer(o *table.OIDC, all bool) bool {

@@ -167,6 +167,9 @@ func TestWhoMayCallARefusedAgentIsWhoBothSpecificationsLetIn(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got.Auth); diff != "" {
 				t.Errorf("who may call (-want +got)\n%s", diff)
 			}
+			if out, err := Withdraw(in); err != nil || out.LetsNobodyIn != cmp.Equal(tc.want, nobody) {
+				t.Errorf("said to let nobody in: %t, error %v", out.LetsNobodyIn, err)
+			}
 			if len(got.Backends) != 3 {
 				t.Errorf("%d backends are served", len(got.Backends))
 			}
@@ -201,8 +204,8 @@ func TestNothingIsServedWhileNoTableCanSayThatNobodyMayCall(t *testing.T) {
 					t.Errorf("%s is told as %s: %s", verdict.Source, verdict.Verdict, verdict.Reason)
 				}
 			}
-			if len(out.Verdicts) != 3 {
-				t.Errorf("told of %d grants", len(out.Verdicts))
+			if len(out.Verdicts) != 3 || !out.LetsNobodyIn {
+				t.Errorf("told of %d grants; said to let nobody in: %t", len(out.Verdicts), out.LetsNobodyIn)
 			}
 			in.Written, in.Keys, in.Issuer = Read(out.JSON, out.Table.Revision), keys, issuer
 			if out, err = Compile(in); err != nil || len(out.Table.Backends) != 3 {

@@ -71,6 +71,9 @@ type Output struct {
 	Origins []Origin
 	// Verdicts are on what is granted and has no backend.
 	Verdicts []mcpv1alpha1.EffectiveTool
+	// LetsNobodyIn says, of Withdraw, that nobody may call: no caller is let in by what was written and by the specification too, or no table
+	// can say who is, and so nothing is served.
+	LetsNobodyIn bool
 }
 
 // Origin is what a backend is made of.

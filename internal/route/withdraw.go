@@ -55,6 +55,7 @@ func Withdraw(in Input) (Output, error) {
 	}
 	c := newCompiler(in, frame, files{})
 	c.withdraws, c.isShut = true, !isSaid
+	c.out.LetsNobodyIn = !isSaid || letsNobodyIn(&frame.Auth)
 	for i := range in.Written.Backends {
 		if g, isGranted := grants[in.Written.Backends[i].Name]; isGranted && isSaid {
 			c.add(g)

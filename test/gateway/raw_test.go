@@ -101,6 +101,13 @@ func TestAClientThatKeepsNoSessionReachesWhoeverNeedsNone(t *testing.T) {
 		"a call beside a server that keeps sessions": {pair, call("f_who"), http.StatusOK, []string{`"free"`}, nil},
 		"a call to the one that keeps sessions":      {pair, call("k_who"), http.StatusBadRequest, []string{sessionMissing}, nil},
 		"a list of both":                             {pair, list, http.StatusOK, []string{"f_who"}, []string{"k_who"}},
+		"a subscription, which is kept in a session": {
+			[]table.Backend{at("free", "", stateless)},
+			`{"jsonrpc":"2.0","id":4,"method":"resources/subscribe","params":{"uri":"x://r"}}`,
+			http.StatusBadRequest,
+			[]string{sessionMissing},
+			nil,
+		},
 		"a call beside a server that is dead": {
 			[]table.Backend{at("free", "f_", stateless), {Name: "dead", Prefix: "d_", URL: dead.URL}}, call("f_who"), http.StatusOK, []string{`"free"`}, nil,
 		},

@@ -3,6 +3,8 @@ package mcpagent
 import (
 	"context"
 	"fmt"
+	"maps"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,11 +24,47 @@ func (s *scope) report(ctx context.Context, result reconcile.Result) {
 	recordPass(s.agent, s.revised, result)
 	logger := log.FromContext(ctx)
 	for _, e := range changes(s.stale, s.agent) {
+		if !s.admits(e) {
+			continue
+		}
 		logger.Info("event", "reason", e.reason, "action", e.action, "note", e.note)
 		if s.Recorder != nil {
 			s.Recorder.Eventf(s.agent, nil, e.kind, e.reason, e.action, "%s", reconcile.Truncate(e.note))
 		}
 	}
+}
+
+// eventPause is for how long no event of an agent's follows another one of its reason and action with another note: what a message tells may
+// change all the time, as a server makes it.
+const eventPause = time.Minute
+
+// told is what was told of an agent last, by reason and action, of which there are few. What is older than eventPause is forgotten.
+type told map[[2]string]telling
+
+type telling struct {
+	note string
+	at   time.Time
+}
+
+// admits says whether an event is to be told now, and notes that it is. One that is not is not told later either: its condition has the
+// newest message.
+func (t *told) admits(e event, now time.Time) bool {
+	maps.DeleteFunc(*t, func(_ [2]string, last telling) bool { return now.Sub(last.at) >= eventPause })
+	of := [2]string{e.reason, e.action}
+	if last, isTold := (*t)[of]; isTold {
+		return last.note == e.note // one that is told again is counted, and begins no other pause
+	}
+	if *t == nil {
+		*t = told{}
+	}
+	(*t)[of] = telling{e.note, now}
+	return true
+}
+
+func (s *scope) admits(e event) bool {
+	isDue := false
+	s.remember(s.key(), func(m *memory) { isDue = m.told.admits(e, time.Now()) })
+	return isDue
 }
 
 // actionOf is what was being done when Ready became False for a reason.

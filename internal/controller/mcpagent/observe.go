@@ -64,7 +64,11 @@ func (s *scope) observePods(ctx context.Context) reconcile.Outcome {
 	status := &s.agent.Status
 	status.Replicas, status.ReadyReplicas = 0, s.gateway.ready()
 	if s.gateway.deployment == nil {
-		return reconcile.Wait(mcpv1alpha1.ReasonInitializing, "Waiting for the Deployment of the gateway to be created", 0)
+		message := "Waiting for the Deployment of the gateway to be created"
+		if c := s.current(mcpv1alpha1.ConditionApplied); c.Status == metav1.ConditionFalse {
+			message = "There is no Deployment of this agent's gateway: " + c.Message
+		}
+		return reconcile.Wait(mcpv1alpha1.ReasonInitializing, message, 0)
 	}
 	status.Replicas = s.gateway.deployment.Status.Replicas
 	return s.availability()

@@ -40,7 +40,14 @@ func (s *scope) validate(context.Context) reconcile.Outcome {
 			s.agent.Namespace))
 	}
 	if errors.Is(s.refused, route.ErrKeysUnknown) {
-		return reconcile.Wait(mcpv1alpha1.ReasonUnknown, "The keys by which tokens of ServiceAccounts are verified are not known: "+s.facts.IssuerError, 0)
+		message := "The keys by which tokens of ServiceAccounts are verified are not known: " + s.facts.IssuerError
+		if s.route.LetsNobodyIn {
+			message += "; nobody may call until they are: " + noneInCommon
+		}
+		return reconcile.Wait(mcpv1alpha1.ReasonUnknown, message, 0)
+	}
+	if s.refused != nil && s.route.LetsNobodyIn {
+		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, fmt.Errorf("%w; nobody may call until it is mended: %s", s.refused, noneInCommon))
 	}
 	if s.refused != nil && s.agent.Status.TableRevision != "" {
 		return reconcile.Invalid(mcpv1alpha1.ReasonInvalid, fmt.Errorf(
@@ -61,6 +68,9 @@ func (s *scope) validate(context.Context) reconcile.Outcome {
 }
 
 const valid = "Configuration is valid"
+
+// noneInCommon is why nobody is let in while a specification is not in force.
+const noneInCommon = "the gateway lets in whom both the last accepted specification and this one let in, and knows of no such caller"
 
 // observeGateway says that the gateway's children are as asked when the agent's own workload is held up: what was wrong with one of them
 // before is not any more. What was True stays, of the generation that it was.

@@ -120,6 +120,52 @@ func copies(objects []client.Object) []client.Object {
 	return list
 }
 
+func TestAnEditThatIsNotAcceptedSaysWhoMayCallMeanwhile(t *testing.T) {
+	t.Parallel()
+	callers := func(names ...string) mcpv1alpha1.AgentAuth {
+		auth := mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthTokens}
+		for _, name := range names {
+			auth.ServiceAccounts = append(auth.ServiceAccounts, mcpv1alpha1.ObjectName{Name: name})
+		}
+		return auth
+	}
+	refused := func(names ...string) mcpv1alpha1.AgentAuth {
+		auth := callers(names...)
+		auth.Audiences = []string{known.Issuer}
+		return auth
+	}
+	const (
+		some   = "; until then what was granted before is served, as far as it still is granted and there, to callers whom both specifications let in"
+		no     = "the gateway lets in whom both the last accepted specification and this one let in, and knows of no such caller"
+		nobody = "; nobody may call until it is mended: " + no
+	)
+	everybody, unknown := mcpv1alpha1.AgentAuth{Type: mcpv1alpha1.AgentAuthNone}, cluster.Facts{Asked: true, IssuerError: "asked in vain"}
+	for name, tt := range map[string]struct {
+		was, is mcpv1alpha1.AgentAuth
+		facts   cluster.Facts
+		status  metav1.ConditionStatus
+		end     string
+	}{
+		"callers in common":               {callers("alice", "bob"), refused("bob"), known, "False", some},
+		"another caller":                  {callers("alice"), refused("bob"), known, "False", nobody},
+		"tokens instead of everybody":     {everybody, refused("alice"), known, "False", nobody},
+		"keys that are not known":         {everybody, callers("alice"), unknown, "Unknown", "not known: asked in vain; nobody may call until they are: " + no},
+		"keys that are not known for all": {callers("alice"), everybody, unknown, "True", valid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := makeReconciler(t, makeServer())
+			agent := makeAgent(func(agent *mcpv1alpha1.MCPAgent) { agent.Spec.Auth = tt.was })
+			pass(t, r, agent, known)
+			agent.Spec.Auth = tt.is
+			accepted, _ := pass(t, r, agent, tt.facts)
+			if accepted.Status != tt.status || !strings.HasSuffix(accepted.Message, tt.end) {
+				t.Errorf("Accepted %+v", accepted)
+			}
+		})
+	}
+}
+
 func TestAGatewayKeepsItsImageUntilItsPodsAreReplacedInAnyCase(t *testing.T) {
 	t.Parallel()
 	const old, current = "registry.example.com/gateway:1", "registry.example.com/gateway:2"

@@ -139,12 +139,13 @@ type asker interface {
 }
 
 // memory is what is remembered of an agent: the last table and those before it, when the last was written, when a gateway was last seen
-// to serve one of them, and which lists gateways could not read.
+// to serve one of them, which lists gateways could not read, and of what events told.
 type memory struct {
 	revision       string
 	before         []replaced // the oldest first
 	written, heard time.Time
 	unread         map[string]time.Time // since when, by what is told of it; never changed
+	told           told
 }
 
 // replaced is a table that another one took the place of.

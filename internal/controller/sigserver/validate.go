@@ -96,7 +96,7 @@ func metadataProblem(server *sigv1alpha1.MCPServer) string {
 
 // environmentProblem refuses variables that cannot reach the pod as they would by any other way than ours.
 func environmentProblem(server *sigv1alpha1.MCPServer) string {
-	return desired.SIGEnvironmentProblem(server.Spec.Config.Env)
+	return desired.SIGEnvironmentProblem(server.Spec.Config.Env, server.Spec.Config.EnvFrom...)
 }
 
 func networkProblem(server *sigv1alpha1.MCPServer) string {

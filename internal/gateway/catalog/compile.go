@@ -100,10 +100,8 @@ func toolPolicy(b *table.Backend, e *Entry, name string) (verdict table.ToolVerd
 	readOnly, notDestructive := b.Trusted && e.readOnly, b.Trusted && e.notDestructive
 	allowed, rule := b.Tools.Match(e.Name)
 	switch {
-	case !allowed && rule == "allow":
-		return table.ToolDenied, "no pattern of allow matches"
 	case !allowed:
-		return table.ToolDenied, rule
+		return table.ToolDenied, denial(rule)
 	case b.Tools.ReadOnly && !readOnly:
 		return table.ToolDenied, "readOnly: it does not say readOnlyHint true"
 	case b.Tools.DenyDestructive && !readOnly && !notDestructive:
@@ -195,22 +193,45 @@ func (v *View) publish(k Kind, sources []Source, all []named, pageSize int) {
 	}
 	for i, s := range sources {
 		if s.Catalog != nil {
-			v.backends[i].Tools = append(v.backends[i].Tools, invalidTools(&s.Backend, s.Catalog.Invalid[Tools])...)
+			v.backends[i].Tools = append(v.backends[i].Tools, invalidTools(&s.Backend, s.Catalog)...)
 			v.backends[i].Tools = append(v.backends[i].Tools, missingTools(&s)...)
 		}
 	}
 }
 
-func invalidTools(b *table.Backend, invalid []Invalid) []table.ToolStatus {
-	statuses := make([]table.ToolStatus, 0, len(invalid))
-	for _, tool := range invalid {
-		name := tool.Name
-		if name != "" {
-			name = clientName(Tools, b, name)
+// invalidTools are those that were dropped. What the policy holds back is denied, as if it were fit: nobody granted it. One that is listed
+// twice is judged by its first definition.
+func invalidTools(b *table.Backend, c *Catalog) []table.ToolStatus {
+	if len(c.Invalid[Tools]) == 0 {
+		return nil
+	}
+	listed := map[string]bool{}
+	for i := range c.Entries[Tools] {
+		listed[c.Entries[Tools][i].Name] = true
+	}
+	var statuses []table.ToolStatus
+	for _, tool := range c.Invalid[Tools] {
+		if listed[tool.Name] {
+			continue
 		}
-		statuses = append(statuses, table.ToolStatus{Name: name, Original: tool.Name, Verdict: table.ToolInvalid, Reason: tool.Reason})
+		status := table.ToolStatus{Name: tool.Name, Original: tool.Name, Verdict: table.ToolInvalid, Reason: tool.Reason}
+		if tool.Name != "" {
+			status.Name = clientName(Tools, b, tool.Name)
+		}
+		if isGranted, rule := b.Tools.Match(tool.Name); !isGranted {
+			status.Verdict, status.Reason = table.ToolDenied, denial(rule)
+		}
+		statuses = append(statuses, status)
 	}
 	return statuses
+}
+
+// denial says which rule of a policy holds a tool back.
+func denial(rule string) string {
+	if rule == "allow" {
+		return "no pattern of allow matches"
+	}
+	return rule
 }
 
 // missingTools are those that the policy of a backend grants or renames by their whole name, and that the backend does not list. A pattern

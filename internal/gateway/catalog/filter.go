@@ -83,7 +83,7 @@ func statuses(k Kind, all []named, b *table.Backend, c *Catalog) []table.ToolSta
 	for i := range all {
 		out = append(out, all[i].status())
 	}
-	return append(out, invalidTools(b, c.Invalid[Tools])...)
+	return append(out, invalidTools(b, c)...)
 }
 
 // OriginalTool returns what a lone backend calls the tool that a client calls name, for tools that a session has but the view

@@ -68,3 +68,29 @@ func TestAToolThatIsGrantedByItsWholeNameAndNotOfferedIsMissing(t *testing.T) {
 		}
 	}
 }
+
+func TestAToolThatIsDroppedIsJudgedByPolicyFirstAndOneThatIsListedTwiceByItsFirstDefinition(t *testing.T) {
+	t.Parallel()
+	tools := `{"tools":[` + tool("read", "") + `,{"name":"broken"},` + tool("read", "") + `]}`
+	type verdicts = map[string]table.ToolVerdict
+	for name, tc := range map[string]struct {
+		policy table.ToolPolicy
+		want   verdicts
+	}{
+		"all is granted":      {table.ToolPolicy{}, verdicts{"web_read": table.ToolServed, "web_broken": table.ToolInvalid}},
+		"it is not granted":   {table.ToolPolicy{Allow: []string{"read"}}, verdicts{"web_read": table.ToolServed, "web_broken": table.ToolDenied}},
+		"neither is the twin": {table.ToolPolicy{Deny: []string{"r*"}}, verdicts{"web_read": table.ToolDenied, "web_broken": table.ToolInvalid}},
+	} {
+		s := source(t, table.Backend{Name: "b", Prefix: "web_", Tools: tc.policy}, map[string]string{"tools/list": tools})
+		got := verdicts{}
+		for _, status := range Compile([]Source{s}, 0).Backends()[0].Tools {
+			if before, twice := got[status.Name]; twice {
+				t.Errorf("%s: %s is %s and %s", name, status.Name, before, status.Verdict)
+			}
+			got[status.Name] = status.Verdict
+		}
+		if diff := cmp.Diff(tc.want, got); diff != "" {
+			t.Errorf("%s (-want +got)\n%s", name, diff)
+		}
+	}
+}

@@ -278,7 +278,7 @@ func (x *exchange) finish(ctx context.Context, err error) {
 // fail answers with what went wrong, unless an answer was begun.
 func (x *exchange) fail(ctx context.Context, err error, answered bool) (status telemetry.Status, code int) {
 	if errors.Is(err, errNoSession) {
-		x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeInvalidRequest, errNoSession.Error(), nil))
+		x.rejectWithoutSession()
 		return telemetry.StatusRejected, wire.CodeInvalidRequest
 	}
 	status = telemetry.StatusError

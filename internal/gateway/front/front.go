@@ -181,12 +181,12 @@ func (f *Front) compile(s *State, relayed bool) {
 	f.memory.compiled(view.Size())
 }
 
-// logConflicts tells of names that several backends offer, when they begin to.
+// logConflicts tells of names that are offered more than once, by several backends or by one that renames, when they begin to be.
 func (f *Front) logConflicts(before, view *catalog.View) {
 	for _, c := range view.Conflicts() {
 		isSame := func(known catalog.Conflict) bool { return reflect.DeepEqual(known, c) }
 		if !slices.ContainsFunc(before.Conflicts(), isSame) {
-			f.options.Logger.Warn("a name that several backends offer is served by none of them",
+			f.options.Logger.Warn("a name that is offered more than once is not served",
 				"kind", c.Kind.Method(), "name", c.Name, "backends", c.Backends)
 		}
 	}

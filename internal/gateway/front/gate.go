@@ -11,6 +11,8 @@ const (
 	hanging = 5
 	// A backend that hangs is sent one call in trial, to see whether it has come back; all others are refused at once.
 	trial = time.Second
+	// knownHanging is how long after the last call a backend is said to hang.
+	knownHanging = 2 * time.Minute
 )
 
 // gate keeps a backend that hangs from holding up its callers, and what they ask of other backends.
@@ -97,6 +99,13 @@ func (g *gate) note(answered bool, now time.Time) (hangs bool) {
 		return true
 	}
 	return false
+}
+
+// hangs says whether calls are refused, but for those in trial. Of a backend that nobody calls any more it is not known.
+func (g *gate) hangs(now time.Time) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.late >= hanging && now.Sub(g.sent) < knownHanging
 }
 
 // share is how many calls to one backend a caller may have under way: where there are others, not all that it may have at all.

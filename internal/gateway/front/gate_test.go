@@ -69,8 +69,11 @@ func TestABackendThatAnswersNobodyIsTriedOnceASecondUntilItAnswers(t *testing.T)
 	if g.note(false, begin.Add(3*trial)) {
 		t.Error("it is told twice that it hangs")
 	}
+	if !g.hangs(begin.Add(3*trial)) || g.hangs(begin.Add(2*trial+knownHanging)) {
+		t.Errorf("it is said to hang: %t; long after the last call: %t", g.hangs(begin.Add(3*trial)), g.hangs(begin.Add(2*trial+knownHanging)))
+	}
 	g.note(true, begin.Add(3*trial))
-	if got := enter(3 * trial); got != gateOpen {
+	if got := enter(3 * trial); got != gateOpen || g.hangs(begin.Add(3*trial)) {
 		t.Errorf("it has answered, and: %d", got)
 	}
 }

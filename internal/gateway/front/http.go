@@ -47,9 +47,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Connection", "close")
 	}
 	if r.Body != http.NoBody {
-		// A client that sends its body by drops holds up nobody but itself, and not for ever: not either where nobody reads it,
-		// since net/http looks for its end before it answers.
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(f.limits.Write))
+		// Where nobody reads the body, net/http looks for its end before it answers: who sends one by drops to be refused, and needs no
+		// token for that, must not hold a connection for long. Who reads it gives it more time.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(min(unreadBody, f.limits.Write)))
 	}
 	s := f.state.Load()
 	if s == nil {
@@ -102,6 +102,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the endpoint takes GET, POST and DELETE", http.StatusMethodNotAllowed)
 	}
 }
+
+// unreadBody is how long the body of a request that is refused may take.
+const unreadBody = time.Second
 
 // admit checks Host and Origin (DNS rebinding, cross-site requests); 0 lets in.
 func (f *Front) admit(s *State, r *http.Request) (status int, why string) {
@@ -253,6 +256,7 @@ func (v *visit) read(rc *http.ResponseController) (m *wire.Message, status int, 
 	if !isJSON(v.r.Header.Get("Content-Type")) || v.r.Header.Get("Content-Encoding") != "" {
 		return nil, http.StatusUnsupportedMediaType, errors.New("the body must be application/json, without a Content-Encoding")
 	}
+	_ = rc.SetReadDeadline(time.Now().Add(v.limits.Write))
 	body, status, err := v.body()
 	if err != nil {
 		return nil, status, err

@@ -24,7 +24,7 @@ type Limits struct {
 	Sessions int
 	// Tools is how many tools of one backend its catalog takes. Default 512.
 	Tools int
-	// TotalCalls and TotalStreams are the same for all callers together. Defaults 1,000 and 10,000.
+	// TotalCalls and TotalStreams are the same for all callers together. Defaults 1,000 and 5,000.
 	TotalCalls, TotalStreams int
 	// TotalSessions is how many sessions are kept in memory. A session that falls out goes on, since its id holds all that
 	// is needed to resume it. Default 20,000.
@@ -67,7 +67,7 @@ func (l Limits) withDefaults() Limits {
 	number(&l.Sessions, 100)
 	number(&l.Tools, 512)
 	number(&l.TotalCalls, 1000)
-	number(&l.TotalStreams, 10_000)
+	number(&l.TotalStreams, 5_000)
 	number(&l.TotalSessions, 20_000)
 	span(&l.Call, time.Minute)
 	span(&l.Listing, 2*time.Second)

@@ -8,12 +8,23 @@ import (
 	"github.com/mcp-operator/mcp-operator/internal/wire"
 )
 
-// poll rings when a backend is due to be looked at although it told of nothing; nil for one that tells of all its changes.
+// poll rings when a backend is due to be looked at although it told of nothing; nil for one that tells of all its changes, and all of whose
+// lists could be read.
 func (b *Backend) poll() <-chan time.Time {
-	if d := b.known(); d == nil || tellsOfChanges(capabilitiesOf(d)) {
+	if d := b.known(); d == nil || tellsOfChanges(capabilitiesOf(d)) && len(b.unread()) == 0 {
 		return nil
 	}
 	return time.After(pollInterval)
+}
+
+// unread are the methods of the lists that could not be read when the backend was looked at last.
+func (b *Backend) unread() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.catalog == nil {
+		return nil
+	}
+	return b.catalog.Unread
 }
 
 // tellsOfChanges says whether all lists that a backend offers are ones whose changes it promises to tell of. A stream alone promises

@@ -253,7 +253,7 @@ func (x *exchange) setLevel() {
 func (x *exchange) subscribe() {
 	uri, _ := x.request.StringParam("uri")
 	if x.session == nil {
-		x.unknown(catalog.Resources, uri)
+		x.rejectWithoutSession()
 		return
 	}
 	b, ok := x.findOwner(uri)

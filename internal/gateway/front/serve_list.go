@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
@@ -28,7 +29,7 @@ func (x *exchange) list(kind catalog.Kind) {
 	}
 	x.awaitCatalogs()
 	if x.isSessionless() && x.allWantSessions() {
-		x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeInvalidRequest, errNoSession.Error(), nil))
+		x.rejectWithoutSession()
 		return
 	}
 	cursor, _ := x.request.StringParam("cursor")
@@ -68,6 +69,11 @@ func (x *exchange) hidden() func(name string) bool {
 // isSessionless says that the client is of a version that has sessions, and names none.
 func (x *exchange) isSessionless() bool { return x.reply.era == backend.Legacy && x.session == nil }
 
+// rejectWithoutSession answers who names no session and asks for what needs one.
+func (x *exchange) rejectWithoutSession() {
+	x.reply.reject(http.StatusBadRequest, wire.NewError(x.request.ID, wire.CodeInvalidRequest, errNoSession.Error(), nil))
+}
+
 // listings are the buffers that lists are written into: up to a page, of a megabyte or so, each time somebody asks.
 var listings = sync.Pool{New: func() any { return new([]byte) }}
 
@@ -76,7 +82,14 @@ func (f *Front) filterOf(kind catalog.Kind, b *Backend) func(json.RawMessage) (j
 	switch kind {
 	case catalog.Tools:
 		return func(result json.RawMessage) (json.RawMessage, error) {
-			filtered, _, err := catalog.FilterTools(result, b.Config, f.isRouted(b))
+			isRouted := f.isRouted(b)
+			filtered, judged, err := catalog.FilterTools(result, b.Config, isRouted)
+			denied := func(tool table.ToolStatus) bool {
+				return tool.Verdict == table.ToolDenied && isRouted(tool.Name, tool.Original)
+			}
+			if isRouted != nil && slices.ContainsFunc(judged, denied) {
+				b.kick() // calls go by what it said of its tools before, and this is news
+			}
 			return filtered, err
 		}
 	case catalog.Prompts:
@@ -92,7 +105,7 @@ func (f *Front) filterOf(kind catalog.Kind, b *Backend) func(json.RawMessage) (j
 func (x *exchange) marked(result []byte) []byte {
 	var degraded []string
 	for _, b := range x.state.Backends {
-		if b.Status().State != table.BackendReady {
+		if s := b.Status(); s.State != table.BackendReady || slices.Contains(s.Unread, x.request.Method) {
 			degraded = append(degraded, b.Config.Name)
 		}
 	}

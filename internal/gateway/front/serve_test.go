@@ -89,10 +89,16 @@ func TestAListThatIsCutIsToldOfInTheStatusAndOnceInTheLog(t *testing.T) {
 	if diff := cmp.Diff([][]string{{"tools/list"}, {"prompts/list"}}, [][]string{s.Truncated, s.Unread}); diff != "" {
 		t.Errorf("truncated and unread -want +got:\n%s", diff)
 	}
+	if live.poll() == nil {
+		t.Error("a list could not be read, and nobody looks again")
+	}
 	if n := strings.Count(lines.String(), "tools/list"); n != 1 {
 		t.Errorf("it is logged %d times:\n%s", n, lines.String())
 	}
 	f.learn(live, &backend.Description{Legacy: true}, &catalog.Catalog{}, nil, false)
+	if live.poll() != nil {
+		t.Error("all of it was read, it offers no list whose changes it does not tell of, and is looked at all the same")
+	}
 	if raw, err := json.Marshal(f.StatusOf(live)); err != nil || strings.Contains(string(raw), "/list") {
 		t.Errorf("all of it was read, and the status is %s, %v", raw, err)
 	}

@@ -166,6 +166,31 @@ func TestWhatIsNotShownOfALoneBackendCannotBeCalledAndWhatIsShownCan(t *testing.
 	}
 }
 
+func TestAToolThatSaysNoLongerThatItOnlyReadsIsNotCalledOnceAListHasShownThat(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		server := &shelf{capabilities: tellingTools, tools: []string{reading("a")}}
+		y := newYoung(t, Limits{})
+		y.use(ctx, NewBackend(table.Backend{Name: "b", Trusted: true, Tools: table.ToolPolicy{ReadOnly: true}}, server))
+		<-time.After(time.Second) // it is looked at once more when its stream is open
+		y.asks(ctx, "tools/call", "a")
+		if len(server.carriedOut) != 1 {
+			t.Fatalf("a call before anything changed: %v was carried out", server.carriedOut)
+		}
+		server.put(plain("a")) // and tells nobody
+		if diff := cmp.Diff([]string{}, y.lists(ctx)); diff != "" {
+			t.Errorf("shown (-want +got):\n%s", diff)
+		}
+		<-time.After(2 * firstLook)
+		y.asks(ctx, "tools/call", "a")
+		if diff := cmp.Diff([]string{"a"}, server.carriedOut); diff != "" {
+			t.Errorf("carried out, before and after (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestABackendThatKeepsAStreamAndPromisesNoNewsIsAskedForThem(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

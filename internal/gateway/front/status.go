@@ -1,6 +1,8 @@
 package front
 
 import (
+	"time"
+
 	"github.com/mcp-operator/mcp-operator/internal/gateway/backend"
 	"github.com/mcp-operator/mcp-operator/internal/table"
 	"github.com/mcp-operator/mcp-operator/internal/wire"
@@ -16,6 +18,9 @@ func (b *Backend) Status() table.BackendStatus {
 		offer := offerOf(b.description, b.description.Nearest(backend.Modern))
 		s.ServerName = backend.Line(wire.Text(wire.Field(offer.Info, "name"), maxNameBytes), maxNameBytes)
 		s.ServerVersion = backend.Line(wire.Text(wire.Field(offer.Info, "version"), maxNameBytes), maxNameBytes)
+	}
+	if s.State == table.BackendReady && b.gate.hangs(time.Now()) {
+		s.State, s.ErrorClass = table.BackendFailed, "Timeout" // until a call in trial is answered
 	}
 	if b.catalog != nil {
 		s.Truncated, s.Unread = b.catalog.Truncated, b.catalog.Unread

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// MaxPlaintext is the most that can be sealed, in bytes.
-	MaxPlaintext = 32 << 10
+	// MaxPlaintext is the most that can be sealed, in bytes. In a header of HTTP that is 8 KiB: clients and proxies refuse much longer ones.
+	MaxPlaintext = 6 << 10
 	// MaxLength is longer than any sealed string; what is longer is refused unseen.
 	MaxLength = 48 << 10
 

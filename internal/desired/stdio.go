@@ -148,6 +148,7 @@ func bridgeCommand(server *mcpv1alpha1.MCPServer, graceSeconds int64) []string {
 		"--path=" + Path(server),
 		"--server-name=" + server.Name,
 		"--sessions=" + sessions,
+		"--call-timeout=1h", // as with other servers, who calls decides
 		fmt.Sprintf("--termination-grace=%ds", graceSeconds),
 		"--",
 	}

@@ -121,13 +121,26 @@ func TestTheHeaderOfARequestIsLetGoBeforeTheEndOfItsBodyIsLookedFor(t *testing.T
 	var seen *http.Request
 	handler := contained(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = r }), panics.New(slog.New(slog.DiscardHandler), nil))
 	r := httptest.NewRequest(http.MethodPost, "/long", strings.NewReader("x"))
-	r.Header.Set("X", "long")
+	r.Header.Set("X", strings.Repeat("long", freeHeader))
+	r.Trailer = http.Header{"Long": nil}
 	handler.ServeHTTP(httptest.NewRecorder(), r)
-	if r.Header != nil || r.URL != nil || r.RequestURI != "" {
-		t.Errorf("net/http holds on to %v %v %q", r.Header, r.URL, r.RequestURI)
+	if r.Header != nil || r.Trailer != nil || r.URL != nil || r.RequestURI != "" || r.Host != "" || r.Method != http.MethodPost {
+		t.Errorf("net/http holds on to %v %v %v %q %q, method %s", r.Header, r.Trailer, r.URL, r.RequestURI, r.Host, r.Method)
 	}
-	if seen.Header.Get("X") != "long" || seen.URL.Path != "/long" {
+	if seen.Header.Get("X") == "" || seen.URL.Path != "/long" {
 		t.Errorf("what a handler left behind sees %v %v", seen.Header, seen.URL)
+	}
+}
+
+func TestAConnectionIsNotKeptAfterALongRequestLine(t *testing.T) {
+	t.Parallel()
+	handler := contained(http.NotFoundHandler(), panics.New(slog.New(slog.DiscardHandler), nil))
+	for path, want := range map[string]string{"/short": "", "/" + strings.Repeat("x", freeHeader): "close"} {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		if got := w.Header().Get("Connection"); got != want {
+			t.Errorf("after a path of %d bytes: %q, want %q", len(path), got, want)
+		}
 	}
 }
 

@@ -156,14 +156,56 @@ func contained(next http.Handler, faults *panics.Recorder) http.Handler {
 		return nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// net/http holds the request until it has found the end of its body, even if nobody wants it: but not the header, which is
-		// counted nowhere by then. The handlers have a copy, since what they leave behind may look at it still.
-		err := attempt(w, r.WithContext(r.Context()))
-		r.Header, r.URL, r.RequestURI = nil, nil, ""
+		var err error
+		if isLong(r) {
+			err = attempt(w, lent(w, r))
+			letGo(r)
+		} else {
+			err = attempt(w, r)
+		}
 		if err != nil {
 			panic(http.ErrAbortHandler)
 		}
 	})
+}
+
+// isLong says whether the header of a request takes much of memory.
+func isLong(r *http.Request) bool {
+	size := len(r.RequestURI)
+	for _, fields := range []http.Header{r.Header, r.Trailer} {
+		for name, values := range fields {
+			size += len(name) + lineCost
+			for _, value := range values {
+				size += len(value)
+			}
+		}
+	}
+	return size > freeHeader
+}
+
+// lent is a copy of a request for its handler: what that leaves behind may look at it when the request is let go.
+func lent(w http.ResponseWriter, r *http.Request) *http.Request {
+	if len(r.RequestURI) > freeHeader { // an idle connection would keep the line
+		w.Header().Set("Connection", "close")
+	}
+	return r.WithContext(r.Context())
+}
+
+// letGo leaves nothing large of the header in a request. net/http holds it until it has found the end of the body, even if nobody wants that,
+// and it is counted nowhere by then.
+func letGo(r *http.Request) {
+	r.Header, r.Trailer, r.URL, r.RequestURI, r.Host = nil, nil, nil, "", ""
+	r.Method, r.Proto = apart(r.Method), apart(r.Proto)
+}
+
+// apart returns a word that begins or ends a request's line, without the line.
+func apart(word string) string {
+	for _, usual := range [...]string{http.MethodPost, "HTTP/1.1", http.MethodGet, http.MethodDelete} {
+		if word == usual {
+			return usual
+		}
+	}
+	return strings.Clone(word)
 }
 
 // serverLog takes what net/http logs of connections: mostly what clients and backends do wrong, of which the first words are kept, but

@@ -1,6 +1,7 @@
 package route
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -186,12 +187,21 @@ func narrowClaims(o *table.OIDC, asked map[string]mcpv1alpha1.ClaimValue) bool {
 // annotations count can only hold back more, since nothing but readOnly and denyDestructive asks for them.
 func narrowPolicy(b *table.Backend, was *table.Backend) {
 	asked := b.Tools
-	b.Prefix, b.Tools = was.Prefix, was.Tools
+	b.Prefix, b.Tools, b.TimeoutSeconds = was.Prefix, was.Tools, shorter(was.TimeoutSeconds, b.TimeoutSeconds)
 	b.Tools.Allow = commonPatterns(was.Tools.Allow, asked.Allow)
 	b.Tools.Deny = slices.Concat(was.Tools.Deny, uncovered(asked.Deny, was.Tools.Deny))
 	b.Tools.ReadOnly = was.Tools.ReadOnly || asked.ReadOnly
 	b.Tools.DenyDestructive = was.Tools.DenyDestructive || asked.DenyDestructive
 	b.Trusted = b.Trusted && was.Trusted || b.Tools.ReadOnly || b.Tools.DenyDestructive
+}
+
+// shorter is the shorter of two limits of a call, of which 0 is the default.
+func shorter(a, b int) int {
+	const byDefault = 60
+	if cmp.Or(a, byDefault) <= cmp.Or(b, byDefault) {
+		return a
+	}
+	return b
 }
 
 // commonPatterns are patterns of what both lists let through, of which nil lets through all: those of each that one of the other covers. Of

@@ -38,6 +38,7 @@ type Backend struct {
 	since       time.Time
 	description *backend.Description
 	catalog     *catalog.Catalog
+	doubted     string // the digest of the catalog that kickForNews was for
 	keeping     keeping
 }
 
@@ -81,6 +82,22 @@ func (b *Backend) kick() {
 	select {
 	case b.kicked <- struct{}{}:
 	default:
+	}
+}
+
+// kickForNews is kick where a client was told something else of the backend's tools than what is known of them. That is looked into once:
+// a server may tell each of its sessions something else.
+func (b *Backend) kickForNews() {
+	b.mu.Lock()
+	known := ""
+	if b.catalog != nil {
+		known = b.catalog.Digest
+	}
+	isNews := b.doubted != known
+	b.doubted = known
+	b.mu.Unlock()
+	if isNews {
+		b.kick()
 	}
 }
 
@@ -333,6 +350,7 @@ func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) 
 			if _, err := f.look(ctx, b, true); err != nil {
 				return
 			}
+			poll = b.poll()
 		case <-heard.heard:
 			opened = nil
 			if time.Since(last) >= leastStream {
@@ -344,6 +362,7 @@ func (f *Front) await(ctx context.Context, b *Backend, channel backend.Channel) 
 			}
 			// A backend that changes on and on is looked at less and less often.
 			restless, last = min(2*restless, pollInterval), time.Now()
+			poll = b.poll()
 		case <-b.kicked:
 			backend.Pause(ctx, firstLook)
 			b.refresh()

@@ -88,7 +88,7 @@ func (f *Front) filterOf(kind catalog.Kind, b *Backend) func(json.RawMessage) (j
 				return tool.Verdict == table.ToolDenied && isRouted(tool.Name, tool.Original)
 			}
 			if isRouted != nil && slices.ContainsFunc(judged, denied) {
-				b.kick() // calls go by what it said of its tools before, and this is news
+				b.kickForNews() // calls go by what it said of its tools before
 			}
 			return filtered, err
 		}

@@ -20,7 +20,7 @@ func (b *Backend) Status() table.BackendStatus {
 		s.ServerVersion = backend.Line(wire.Text(wire.Field(offer.Info, "version"), maxNameBytes), maxNameBytes)
 	}
 	if s.State == table.BackendReady && b.gate.hangs(time.Now()) {
-		s.State, s.ErrorClass = table.BackendFailed, "Timeout" // until a call in trial is answered
+		s.State, s.ErrorClass, s.ErrorDetail = table.BackendFailed, "Timeout", "" // until a call in trial is answered
 	}
 	if b.catalog != nil {
 		s.Truncated, s.Unread = b.catalog.Truncated, b.catalog.Unread

@@ -17,8 +17,9 @@ import (
 )
 
 const (
-	// MaxPlaintext is the most that can be sealed, in bytes. In a header of HTTP that is 8 KiB: clients and proxies refuse much longer ones.
-	MaxPlaintext = 6 << 10
+	// MaxPlaintext is the most that can be sealed, in bytes. Sealed that is 7 KiB of text: clients and proxies refuse
+	// headers of more than 8 KiB.
+	MaxPlaintext = 5 << 10
 	// MaxLength is longer than any sealed string; what is longer is refused unseen.
 	MaxLength = 48 << 10
 

@@ -341,3 +341,12 @@ func BenchmarkOpen(b *testing.B) {
 		}
 	}
 }
+
+func TestTheLongestThatIsSealedFitsIntoAHeader(t *testing.T) {
+	t.Parallel()
+	const header, proxy = len("Mcp-Session-Id: \r\n"), 8 << 10
+	sealed, err := Ephemeral().Seal(purpose, subject, make([]byte, MaxPlaintext), time.Now().Add(time.Hour))
+	if longest := len(sealed) + 64; err != nil || header+longest > proxy { // the longest name of a key
+		t.Errorf("%d bytes, %v", longest, err)
+	}
+}

@@ -1,15 +1,8 @@
 package mcpagent
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -17,23 +10,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 	"github.com/mcp-operator/mcp-operator/internal/reconcile"
 )
-
-// makeCertificate returns one of an authority, in PEM.
-func makeCertificate(t *testing.T) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
-}
 
 func fromIssuer(bundle *mcpv1alpha1.CABundleSource) func(*mcpv1alpha1.MCPAgent) {
 	return func(agent *mcpv1alpha1.MCPAgent) {
@@ -50,8 +29,8 @@ func TestTheCertificatesOfAnIssuerAreLookedUpAndHoldUpNothing(t *testing.T) {
 		return &mcpv1alpha1.CABundleSource{ConfigMapRef: &mcpv1alpha1.KeyRef{ObjectName: mcpv1alpha1.ObjectName{Name: "ca"}, Key: mcpv1alpha1.DataKey(key)}}
 	}
 	secretRef := &mcpv1alpha1.CABundleSource{SecretRef: &mcpv1alpha1.KeyRef{ObjectName: mcpv1alpha1.ObjectName{Name: "ca"}, Key: "ca.crt"}}
-	held := configMap("ca", map[string]string{"ca.crt": makeCertificate(t), "text": "no certificate"})
-	held.BinaryData = map[string][]byte{"binary.crt": []byte(makeCertificate(t))}
+	held := configMap("ca", map[string]string{"ca.crt": mcptest.NewAuthority(t, "ca").PEM, "text": "no certificate"})
+	held.BinaryData = map[string][]byte{"binary.crt": []byte(mcptest.NewAuthority(t, "ca").PEM)}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "ca", Namespace: "team"}}
 	tests := map[string]struct {
 		bundle  *mcpv1alpha1.CABundleSource

@@ -1,32 +1,12 @@
 package mcptool
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"encoding/pem"
-	"math/big"
 	"testing"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 	"github.com/mcp-operator/mcp-operator/internal/reach"
 )
-
-// makeCertificate returns one that signed itself, in PEM.
-func makeCertificate(t *testing.T) string {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1)}
-	raw, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw}))
-}
 
 // TestWhereABundleIsDecidesWhatIsToldOfAStranger: that of a Secret is no use for a document, which the operator itself fetches.
 func TestWhereABundleIsDecidesWhatIsToldOfAStranger(t *testing.T) {
@@ -43,7 +23,7 @@ func TestWhereABundleIsDecidesWhatIsToldOfAStranger(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tool := makeTool(func(tool *mcpv1alpha1.MCPTool) { tool.Spec.CABundle = tt.bundle })
-			s := newScope(makeWorld(t, tool, makeConfigMap("ca", "ca.crt", makeCertificate(t)), makeSecret("ca")).Reconciler, tool)
+			s := newScope(makeWorld(t, tool, makeConfigMap("ca", "ca.crt", mcptest.NewAuthority(t, "ca").PEM), makeSecret("ca")).Reconciler, tool)
 			endpoint, err := s.trust(t.Context())
 			if err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
 	"github.com/mcp-operator/mcp-operator/internal/fault"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 	"github.com/mcp-operator/mcp-operator/internal/openapi"
 	"github.com/mcp-operator/mcp-operator/internal/reach"
 )
@@ -267,7 +268,7 @@ func TestOnlyTimeAndFaultsMayPass(t *testing.T) {
 func TestLittleIsKeptOfATool(t *testing.T) {
 	t.Parallel()
 	schema := `{"input": {"properties": {"city": {"type": "string"}}}, "output": {"type": "object", "description": "` + strings.Repeat("x", 200<<10) + `"}}`
-	objects := []client.Object{makeConfigMap("schemas", "weather", schema), makeConfigMap("ca", "ca.crt", makeCertificate(t))}
+	objects := []client.Object{makeConfigMap("schemas", "weather", schema), makeConfigMap("ca", "ca.crt", mcptest.NewAuthority(t, "ca").PEM)}
 	const n = 5
 	for i := range n {
 		objects = append(objects, makeTool(func(tool *mcpv1alpha1.MCPTool) {

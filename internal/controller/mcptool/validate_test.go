@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	mcpv1alpha1 "github.com/mcp-operator/mcp-operator/api/v1alpha1"
+	"github.com/mcp-operator/mcp-operator/internal/mcp/mcptest"
 	"github.com/mcp-operator/mcp-operator/internal/reach"
 )
 
@@ -277,7 +278,7 @@ func TestAnAPIServerThatDoesNotAnswerIsNoFaultOfTheAuthor(t *testing.T) {
 
 func TestContentIsReadOnceForEachVersion(t *testing.T) {
 	t.Parallel()
-	ca := makeConfigMap("ca", "ca.crt", makeCertificate(t))
+	ca := makeConfigMap("ca", "ca.crt", mcptest.NewAuthority(t, "ca").PEM)
 	secret := makeSecret("keys")
 	secret.Data = map[string][]byte{"token": []byte("hunter2")}
 	w := makeWorld(t, makeTool(bearer, func(tool *mcpv1alpha1.MCPTool) {

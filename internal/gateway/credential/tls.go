@@ -33,6 +33,18 @@ func NewTLS(config *table.Backend, next func() (*tls.Config, error)) func() (*tl
 	}
 }
 
+// Told is what whoever runs the gateway is told of an error for want of a credential or a certificate: what is wrong with their content, in
+// words that hold nothing of it. Of certificates there is a detail for clients too. Both are empty where there is no more to say.
+func Told(err error) (told, detail string) {
+	if own, ok := errors.AsType[*TLSError](err); ok {
+		return own.Told(), "the gateway's certificates for it cannot be used"
+	}
+	if unfit, ok := errors.AsType[*UnfitError](err); ok {
+		return unfit.Told(), ""
+	}
+	return "", ""
+}
+
 // wrongWith looks which of a backend's files cannot be used.
 func wrongWith(config *table.Backend) string {
 	if config.ClientCertificate != nil {

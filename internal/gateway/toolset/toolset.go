@@ -7,6 +7,7 @@
 package toolset
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -196,12 +197,8 @@ const (
 // server by. What is wrong with their content is told to whoever runs the gateway, in words that hold nothing of it.
 func (b *Backend) unready(detail string, err error) *backend.Error {
 	failure := b.failure(classCredential, false, detail, err)
-	if unfit, ok := errors.AsType[*credential.UnfitError](err); ok {
-		failure.Told = unfit.Told()
-	}
-	if own, ok := errors.AsType[*credential.TLSError](err); ok {
-		failure.Told, failure.Detail = own.Told(), "the gateway's certificates for it cannot be used"
-	}
+	told, ofCertificates := credential.Told(err)
+	failure.Told, failure.Detail = told, cmp.Or(ofCertificates, failure.Detail)
 	return failure
 }
 

@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -52,12 +53,8 @@ func (b *Backend) failure(class string, sent bool, err error) *backend.Error {
 // server by. What is wrong with their content is told to whoever runs the gateway, in words that hold nothing of it.
 func (b *Backend) unready(err error) *backend.Error {
 	failure := b.failure(classCredential, false, err)
-	if unfit, ok := errors.AsType[*credential.UnfitError](err); ok {
-		failure.Told = unfit.Told()
-	}
-	if own, ok := errors.AsType[*credential.TLSError](err); ok {
-		failure.Told, failure.Detail = own.Told(), "the gateway's certificates for it cannot be used"
-	}
+	told, ofCertificates := credential.Told(err)
+	failure.Told, failure.Detail = told, cmp.Or(ofCertificates, failure.Detail)
 	return failure
 }
 
